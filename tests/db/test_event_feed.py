@@ -5,15 +5,18 @@ import asyncio
 from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager, suppress
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 
-from app.db.drivers.event_feed import event_feed_of
+from app.db.drivers.event_feed import event_feed_of, follow_postgres
 from app.db.drivers.factory import open_database
+from app.db.drivers.interface import DatabaseUnavailable
 from app.db.statements.events import INSERT_ASSIGNMENT_EVENTS
 from app.db.tables import Actor, EventKind
 from tests.db import raw
 from tests.factories import NOW, a_world, starting_with
+from tests.postgres import free_ports
 
 pytestmark = starting_with(a_world)
 
@@ -111,3 +114,11 @@ def test_the_feed_fails_when_its_connection_is_lost(url: str) -> None:
             return bool(done) and task.exception() is not None
 
     assert asyncio.run(run())
+
+
+@pytest.mark.parametrize("kind", ["postgresql"], indirect=True)
+def test_the_feed_waits_for_a_database_that_cannot_be_reached(url: str) -> None:
+    dead = url.replace(f":{urlsplit(url).port}/", f":{free_ports()[0]}/")
+
+    with pytest.raises(DatabaseUnavailable):
+        asyncio.run(follow_postgres(dead, lambda parties: None))

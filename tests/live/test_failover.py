@@ -72,6 +72,7 @@ def fail_over(folder: Path) -> tuple[float, int]:
         crashes.wait_until_alone()
         wrong = [*compare(crashes.requests, effects(url)), *run_read(url, differences())]
         assert wrong == [], wrong
+        assert "Traceback" not in crashes.log.read_text()
         assert (rejected.status_code, rejected.headers["retry-after"]) == (503, "1")
         return seconds, crashes.acknowledgements
 

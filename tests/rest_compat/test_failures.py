@@ -218,6 +218,7 @@ DECIDED = {
     "RATE_LIMITED": 429,
     "EXPIRED": 404,  # there are no subscriptions on these paths
     "OVERLOADED": 503,
+    "OUTCOME_UNKNOWN": 503,
     "INTERNAL": 500,
 }
 

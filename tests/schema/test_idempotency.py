@@ -216,7 +216,7 @@ def test_a_response_with_errors_is_not_replayed(world: Gateway) -> None:
         response = assign(world)
 
     assert response.status_code == 503
-    assert [error["extensions"]["code"] for error in response.json()["errors"]] == ["OVERLOADED"]
+    assert [error["extensions"]["code"] for error in response.json()["errors"]] == ["OUTCOME_UNKNOWN"]
     assert keys(world) == [("CAREGIVER", 1, "graphql", KEY, "[6]", None)]
     repeated = assign(world)
     assert is_assigned(repeated)

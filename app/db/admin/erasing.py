@@ -133,7 +133,7 @@ async def clean(url: str, client_id: int) -> None:
         else:
             await clean_postgres(url)
     except Exception as fault:
-        if not (is_fault_of_database(fault) or isinstance(fault, OSError)):
+        if not (is_fault_of_database(fault) or isinstance(fault, DatabaseError | OSError)):
             raise
         raise DatabaseError(
             f"the client is erased, but the database files still contain the old data ({reason_of(fault)}); "

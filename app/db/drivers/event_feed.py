@@ -7,7 +7,7 @@ from functools import partial
 
 from sqlalchemy import func, select
 
-from app.db.drivers.interface import CHANNEL, Database
+from app.db.drivers.interface import CHANNEL, Database, DatabaseError, DatabaseUnavailable
 from app.db.drivers.sqlite import SqliteDatabase
 from app.db.sql import Operation, Statement, count_parameter, id_parameter
 from app.db.tables import Event, table_of
@@ -87,7 +87,10 @@ async def follow_postgres(url: str, notify: Notify) -> None:
         except ValueError:  # events of several clients
             notify(None)
 
-    connection = await connect_postgres(url, command_timeout=CHECK_SECONDS)
+    try:
+        connection = await connect_postgres(url, command_timeout=CHECK_SECONDS)
+    except DatabaseError as error:
+        raise DatabaseUnavailable from error
     try:
         lost = asyncio.Event()
         connection.add_termination_listener(lambda _: lost.set())

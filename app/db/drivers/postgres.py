@@ -3,13 +3,14 @@
 import asyncio
 import logging
 import random
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager, suppress
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
 from functools import partial
 from time import perf_counter
 from typing import Any, TypeVar
 
-from app.db.drivers.connections import ACQUIRE_SECONDS, asyncpg, open_pool
+from app.db.drivers.connections import ACQUIRE_SECONDS, open_pool
+from app.db.drivers.faults import CONFLICTS, is_lost, is_open, raising_unavailable
 from app.db.drivers.interface import CHANNEL, DatabaseUnavailable, Occupancy, OutcomeUnknown
 from app.db.sql import (
     DATABASE_KIND,
@@ -35,24 +36,6 @@ UNKNOWN = "the database went away; whether the change was kept is not known"
 NOTIFY = f"SELECT pg_notify('{CHANNEL}', parties) FROM unnest($1::text[]) AS parties"
 
 logger = logging.getLogger("care.database")
-
-# The server is gone, or no longer the primary. A TimeoutError is an OSError.
-LOST = (
-    OSError,
-    asyncpg.PostgresConnectionError,
-    asyncpg.OperatorInterventionError,  # the server stops or starts
-    asyncpg.ReadOnlySQLTransactionError,  # the server has become a standby
-    asyncpg.StatementCompletionUnknownError,
-    asyncpg.InternalClientError,  # "cannot switch to state": the server died within a response
-)
-CONFLICTS = (asyncpg.SerializationError, asyncpg.DeadlockDetectedError)
-UNAVAILABLE = (
-    *LOST,
-    asyncpg.TransactionRollbackError,  # also a conflict that an attempt could not avoid
-    asyncpg.InsufficientResourcesError,  # a full disk, too many connections
-    asyncpg.LockNotAvailableError,  # another transaction holds the lock for long
-    asyncpg.PostgresSystemError,  # an I/O error
-)
 
 
 class PostgresDatabase:
@@ -134,7 +117,7 @@ class PostgresDatabase:
                 yield connection
             except BaseException as fault:
                 if isinstance(fault, DatabaseUnavailable) and is_lost(fault.__cause__):
-                    await self.drop_connections(connection)
+                    await self.drop_connections(connection, losses)
                 await self.return_to_pool(connection)
                 raise
             if losses == self.losses:
@@ -144,13 +127,16 @@ class PostgresDatabase:
         finally:
             self.turns.release()
 
-    async def drop_connections(self, lost: Any) -> None:
-        """Closes the idle connections too, because they lead to the same server: reads on a former primary
-        would succeed with outdated rows."""
-        self.losses += 1
-        await self.pool.expire_connections()
-        idle, self.idle = self.idle, []
-        for connection in (lost, *idle):
+    async def drop_connections(self, lost: Any, losses: int) -> None:
+        """The first caller that notices a loss closes the idle connections too, because they lead to the same
+        server: reads on a former primary would succeed with outdated rows."""
+        dropped = [lost]
+        if losses == self.losses:
+            self.losses += 1
+            dropped += self.idle
+            self.idle = []
+            await self.pool.expire_connections()
+        for connection in dropped:
             if is_open(connection):
                 connection.terminate()
             await self.return_to_pool(connection)
@@ -194,35 +180,6 @@ def add_parties(parties: set[str], step: Step) -> None:
 async def open_postgres(url: str, connections: int, patience: float | None) -> PostgresDatabase:
     pool, is_pooled = await open_pool(url, connections, patience)
     return PostgresDatabase(pool, None if patience is None else ACQUIRE_SECONDS, is_pooled)
-
-
-@contextmanager
-def raising_unavailable() -> Iterator[None]:
-    try:
-        yield
-    except Exception as error:
-        if is_unavailable(error):
-            raise DatabaseUnavailable from error
-        raise
-
-
-def is_unavailable(error: Exception) -> bool:
-    return isinstance(error, UNAVAILABLE) or is_closed(error)
-
-
-def is_lost(error: BaseException | None) -> bool:
-    return isinstance(error, LOST) or is_closed(error)
-
-
-def is_open(connection: Any) -> bool:
-    with suppress(asyncpg.InterfaceError):  # a closed connection has returned to the pool by itself
-        return not connection.is_closed()
-    return False
-
-
-def is_closed(error: BaseException | None) -> bool:
-    """asyncpg raises the same class for a closed connection and for a wrong call; only the text differs."""
-    return type(error) is asyncpg.InterfaceError and "clos" in str(error)
 
 
 async def run_transaction(connection: Any, operation: Operation[Result], step: Step, **kind: Any) -> Result:

@@ -1,0 +1,55 @@
+"""What the errors of PostgreSQL and asyncpg mean for the driver."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import Any
+
+from app.db.drivers.connections import asyncpg
+from app.db.drivers.interface import DatabaseUnavailable
+
+# The server is gone, or no longer the primary. A TimeoutError is an OSError.
+LOST = (
+    OSError,
+    asyncpg.PostgresConnectionError,
+    asyncpg.OperatorInterventionError,  # the server stops or starts
+    asyncpg.ReadOnlySQLTransactionError,  # the server has become a standby
+    asyncpg.StatementCompletionUnknownError,
+    asyncpg.InternalClientError,  # "cannot switch to state": the server died within a response
+)
+CONFLICTS = (asyncpg.SerializationError, asyncpg.DeadlockDetectedError)
+UNAVAILABLE = (
+    *LOST,
+    asyncpg.TransactionRollbackError,  # also a conflict that an attempt could not avoid
+    asyncpg.InsufficientResourcesError,  # a full disk, too many connections
+    asyncpg.LockNotAvailableError,  # another transaction holds the lock for long
+    asyncpg.PostgresSystemError,  # an I/O error
+)
+
+
+@contextmanager
+def raising_unavailable() -> Iterator[None]:
+    try:
+        yield
+    except Exception as error:
+        if is_unavailable(error):
+            raise DatabaseUnavailable from error
+        raise
+
+
+def is_unavailable(error: Exception) -> bool:
+    return isinstance(error, UNAVAILABLE) or is_closed(error)
+
+
+def is_lost(error: BaseException | None) -> bool:
+    return isinstance(error, LOST) or is_closed(error)
+
+
+def is_open(connection: Any) -> bool:
+    with suppress(asyncpg.InterfaceError):  # a closed connection has returned to the pool by itself
+        return not connection.is_closed()
+    return False
+
+
+def is_closed(error: BaseException | None) -> bool:
+    """asyncpg raises the same class for a closed connection and for a wrong call; only the text differs."""
+    return type(error) is asyncpg.InterfaceError and "clos" in str(error)
