@@ -102,7 +102,7 @@ def test_acknowledged_changes_survive_many_failovers(tmp_path: Path) -> None:
     seconds = sorted(one for one, _ in found)
     print(f"{FAILOVERS} failovers, {sum(count for _, count in found)} acknowledgements; changes are accepted")
     print(
-        f"{seconds[len(seconds) // 2]:.2f} s (median), {seconds[-1]:.2f} s (longest) after the command to promote"
+        f"{seconds[len(seconds) // 2]:.2f} s (median), {seconds[-1]:.2f} s (longest) after `pg_ctl promote`"
     )
 
 
