@@ -14,7 +14,7 @@ test: export PYTHONDONTWRITEBYTECODE =
 test: .venv/ready
 	$(PY) -m pytest -n auto --dist loadfile --no-loadscope-reorder
 
-soak: .venv/ready  ## long tests: SOAK_KILLS=100 and SOAK_ACKNOWLEDGEMENTS=20000 on each database, and fuzzing
+soak: .venv/ready  ## long tests: SOAK_KILLS=100 and SOAK_ACKNOWLEDGEMENTS=20000 on each database, SOAK_FAILOVERS=20, fuzzing
 	$(PY) -m pytest -m soak -s -rs
 
 check: .venv/ready
