@@ -3,8 +3,11 @@
 PYTHON ?= python3
 PORT ?= 8000
 PY := .venv/bin/python
+# The access matrix, the lives, the crash test, dispatching, erasure and the commands that need a cluster.
+DISTRIBUTED := tests/access tests/care tests/events/test_reminders.py tests/audit/test_recording.py \
+	tests/db/test_erasing.py tests/cli/test_distribute.py tests/live/test_lifecycle.py tests/crash/test_crash.py
 
-.PHONY: run test soak check clients ide browser litestream schema bench lock audit clean
+.PHONY: run test soak distributed check clients ide browser litestream schema bench lock audit clean
 
 run: .venv/ready
 	@CARE_ENV=development CARE_PORT=$(PORT) exec $(PY) -m app demo --serve
@@ -16,6 +19,10 @@ test: .venv/ready
 
 soak: .venv/ready  ## long tests: SOAK_KILLS=100 and SOAK_ACKNOWLEDGEMENTS=20000 on each database, SOAK_FAILOVERS=20, fuzzing
 	$(PY) -m pytest -m soak -s -rs
+
+distributed: .venv/ready  ## tests on a coordinator of Citus: URL=postgresql://..., see docs/citus.md
+	@test -n "$(URL)" || { echo "URL must name a coordinator: make distributed URL=postgresql://..."; exit 2; }
+	TEST_DISTRIBUTED_URL=$(URL) $(PY) -m pytest -n 2 --dist loadfile $(DISTRIBUTED)
 
 check: .venv/ready
 	$(PY) -m ruff format --check .

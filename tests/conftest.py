@@ -18,7 +18,7 @@ from app.db.admin.migrate import migrate
 from app.dev.ide import building
 from app.main import create_app
 from app.settings import Environment, Settings
-from tests import keys
+from tests import citus, keys
 from tests.callers import WIDE, Gateway, load, opened
 from tests.client import LOOPS
 from tests.factories import NOW, Records
@@ -84,7 +84,7 @@ def postgres() -> Iterator[str]:
         yield url
 
 
-@pytest.fixture(scope="session", params=["sqlite", "postgresql"])
+@pytest.fixture(scope="session", params=["citus"] if citus.COORDINATOR else ["sqlite", "postgresql"])
 def kind(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
@@ -112,7 +112,22 @@ def migrated(kind: str, request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture(scope="session")
 def copies(postgres: str, migrated_postgresql: str) -> Iterator[Copies]:
-    one = Copies(postgres, migrated_postgresql.rsplit("/", 1)[1])
+    one = Copies([postgres], migrated_postgresql.rsplit("/", 1)[1])
+    yield one
+    one.close()
+
+
+@pytest.fixture(scope="session")
+def migrated_citus() -> Iterator[str]:
+    urls = citus.servers()
+    name = citus.create_distributed(urls)
+    yield url_of(citus.COORDINATOR, name)
+    citus.drop_database(urls, name)
+
+
+@pytest.fixture(scope="session")
+def distributed_copies(migrated_citus: str) -> Iterator[Copies]:
+    one = Copies(citus.servers(), migrated_citus.rsplit("/", 1)[1])
     yield one
     one.close()
 
@@ -140,7 +155,7 @@ def copies_with(postgres: str, migrated_postgresql: str) -> Iterator[Callable[[R
         def loaded(records: Records) -> Copies:
             name = f"loaded_{uuid.uuid4().hex}"
             load(create_database(postgres, name, migrated_postgresql.rsplit("/", 1)[1]), records())
-            copies = Copies(postgres, name)
+            copies = Copies([postgres], name)
             stack.callback(copies.close)
             return copies
 
@@ -157,9 +172,15 @@ def fresh_database(
         shutil.copyfile(template.removeprefix("sqlite:///"), path)
         yield f"sqlite:///{path}"
         return
-    copies = request.getfixturevalue("copies_with")(records) if records else request.getfixturevalue("copies")
+    if records and kind == "postgresql":
+        copies = request.getfixturevalue("copies_with")(records)
+    else:
+        copies = request.getfixturevalue("copies" if kind == "postgresql" else "distributed_copies")
     name = copies.take()
-    yield url_of(request.getfixturevalue("postgres"), name)
+    url = url_of(copies.server_urls[0], name)
+    if records and kind == "citus":
+        load(url, records())
+    yield url
     copies.drop(name)
 
 
@@ -216,7 +237,7 @@ def repeated(items: list[pytest.Item]) -> Iterator[pytest.Item]:
 
 def is_on_postgresql(item: pytest.Item) -> bool:
     call = getattr(item, "callspec", None)
-    return call is not None and call.params.get("kind") == "postgresql"
+    return call is not None and call.params.get("kind") in ("postgresql", "citus")
 
 
 def begins(item: pytest.Item) -> int:

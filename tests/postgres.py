@@ -93,10 +93,11 @@ def drop_database(server_url: str, name: str) -> None:
 
 
 class Copies:
-    """Copies of a database, made ahead of need and dropped after it while the tests go on."""
+    """Copies of a database, made ahead of need and dropped after it while the tests go on; on several
+    servers if it is distributed."""
 
-    def __init__(self, server_url: str, template: str) -> None:
-        self.server_url = server_url
+    def __init__(self, server_urls: list[str], template: str) -> None:
+        self.server_urls = server_urls
         self.template = template
         self.ready: Queue[str] = Queue(maxsize=3)
         self.used: SimpleQueue[str] = SimpleQueue()
@@ -126,19 +127,21 @@ class Copies:
     async def keep_copies(self) -> None:
         import asyncpg
 
-        connection = await asyncpg.connect(self.server_url)
+        connections = [await asyncpg.connect(url) for url in self.server_urls]
         try:
             while not self.is_closing:
                 while not self.used.empty():
-                    await connection.execute(
-                        f"DROP DATABASE IF EXISTS {quoted(self.used.get())} WITH (FORCE)"
-                    )
+                    dropped = quoted(self.used.get())
+                    for connection in connections:
+                        await connection.execute(f"DROP DATABASE IF EXISTS {dropped} WITH (FORCE)")
                 name = f"test_{uuid.uuid4().hex}"
                 copied = f"TEMPLATE {quoted(self.template)} STRATEGY FILE_COPY"
-                await connection.execute(f"CREATE DATABASE {quoted(name)} {copied}")
+                for connection in connections:
+                    await connection.execute(f"CREATE DATABASE {quoted(name)} {copied}")
                 self.ready.put(name)
         finally:
-            await connection.close()
+            for connection in connections:
+                await connection.close()
 
 
 async def execute(url: str, statement: str) -> None:

@@ -38,6 +38,7 @@ from app.db.statements.answers import (
     FIND_SUBMISSION,
     LOCK_FOR_ANSWERS,
     SAVE_DRAFT,
+    TAKE_SET_ID,
 )
 from app.db.statements.assignments import COMPLETE, SKIP_REMINDERS
 from app.db.statements.conditions import is_of_client, is_submitted_since
@@ -149,6 +150,8 @@ def locking_for_answers(access: AccessScope, answers: Answers) -> Operation[Answ
     locked = yield from locking_assignment(access, answers.assignment_id, statement=LOCK_FOR_ANSWERS)
     *draft, last_revision, questions, new_id = locked.more
     stored = Draft(*draft) if draft[0] is not None else None
+    if new_id is None:
+        new_id = (yield TAKE_SET_ID, {})[0][0]
     return Answerable(locked, stored, last_revision or 0, read_questions(questions), new_id)
 
 

@@ -12,12 +12,12 @@ from app.care.context import Context
 from app.care.errors import CLOSED, NotFound, NotRunning, WrongState
 from app.care.sessions import IN_TIME_STATE, NOW, Moments, is_running, time_state
 from app.db.moments import as_moment, known_moment
-from app.db.reader.access import scope_values
+from app.db.reader.access import reading_scope_values, scope_values
 from app.db.reader.entities import due_of, is_due
 from app.db.reader.reads import CountedBy, Page, Row, get_rows, list_rows
 from app.db.reader.selection import AccessScope, Order, PageRequest, Selection, Where
-from app.db.sql import Operation, Statement, Together, Values
-from app.db.statements.assignments import LOCK_ASSIGNMENT
+from app.db.sql import DATABASE_KIND, Operation, Statement, Together, Values
+from app.db.statements.assignments import FIND_CAREGIVER_OF_ASSIGNMENT, LOCK_ASSIGNMENT
 from app.db.statements.conditions import (
     all_of_session,
     completed_of_session,
@@ -191,6 +191,8 @@ def locking_assignment(
 ) -> Operation[LockedAssignment]:
     """Raises the same NotFound for a missing and for a foreign assignment."""
     values = {**scope_values(access), "assignment": assignment_id}
+    if access.client is not None and (yield DATABASE_KIND)[0] == "citus":
+        values = yield from finding_caregiver({**(yield from reading_scope_values(access)), **values})
     found = yield statement, values
     if not found:
         raise NotFound(what, member)
@@ -207,6 +209,14 @@ def locking_assignment(
         session_state=time_state(bool(is_closed), known_moment(opens), access.now),
         more=more,
     )
+
+
+def finding_caregiver(values: Values) -> Operation[Values]:
+    """Citus locks rows of one caregiver, so the caregiver of the assignment must be the only one."""
+    if len(values["caregivers"]) > 1:
+        found = yield FIND_CAREGIVER_OF_ASSIGNMENT, values
+        return {**values, "caregivers": [row[0] for row in found]}
+    return values
 
 
 def refuse_closed(locked: LockedAssignment, member: str = "assignmentId") -> None:

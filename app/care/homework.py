@@ -23,6 +23,7 @@ from app.db.statements.assignments import (
     FIND_REMINDERS_OF_ASSIGNMENTS,
     LOCK_SESSION_AND_BOOKS,
     MARK_BOOKS_ASSIGNED,
+    TAKE_NEW_IDS,
 )
 from app.db.statements.events import INSERT_ASSIGNMENT_EVENTS
 from app.db.tables import Actor, Assignment, EventKind, ReminderState, TimeState
@@ -102,7 +103,10 @@ def assigning(
     yield from choosing_books(values, [row[4:] for row in found if row[4] is not None])
     if time_state(bool(is_closed), known_moment(start_date), access.now) is not TimeState.RUNNING:
         raise NotRunning("sessionId")
-    return (yield from adding_homework(values, [row[3] for row in found], is_last=True))
+    new_ids = [row[3] for row in found]
+    if None in new_ids:
+        new_ids = [row[0] for row in (yield TAKE_NEW_IDS, values)]
+    return (yield from adding_homework(values, new_ids, is_last=True))
 
 
 def choosing_books(values: Values, found: Sequence[Sequence[Any]], within: str = "") -> Operation[None]:

@@ -13,6 +13,7 @@ from app.cli.books import books
 from app.cli.common import Group
 from app.cli.copy import copy
 from app.cli.database import migrate_command, retention, verify
+from app.cli.distribute import distribute_command
 from app.cli.doctor import doctor, list_settings
 from app.cli.erase import erase
 from app.cli.export import export
@@ -70,7 +71,18 @@ def main() -> None:
 
 
 service = [serve, worker, demo, token, doctor, list_settings, schema, ide]
-data = [migrate_command, import_command, verify, retention, backup, restore, copy, export, erase]
+data = [
+    migrate_command,
+    distribute_command,
+    import_command,
+    verify,
+    retention,
+    backup,
+    restore,
+    copy,
+    export,
+    erase,
+]
 administration = [account, books, audit, deliveries, legacy]
 for command in [*service, *data, *administration]:
     main.add_command(command)

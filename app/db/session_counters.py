@@ -1,10 +1,13 @@
 """Recomputes the assignment counters of sessions, to store them or to compare them."""
 
+from collections import defaultdict
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from sqlalchemy import ColumnElement, and_, func, or_, select, update
 
-from app.db.sql import Operation, Statement, among
+from app.db.reader.access import is_of_caregiver
+from app.db.sql import DATABASE_KIND, Operation, Statement, among, id_parameter
 from app.db.tables import Assignment, AssignmentStatus, Session, table_of
 
 SESSION = table_of(Session)
@@ -29,13 +32,41 @@ def recomputed(caregiver: ColumnElement[int] = SESSION.c.caregiver_id) -> dict[s
     }
 
 
+IS_AMONG_SESSIONS = among(SESSION.c.id, "sessions")
+OF_CAREGIVER = id_parameter("caregiver")
+
 # Until the transaction ends, no other transaction changes an assignment of `sessions`.
-LOCK_SESSIONS = Statement(
-    select(SESSION.c.id).where(among(SESSION.c.id, "sessions")).order_by(SESSION.c.id).with_for_update()
-)
+LOCK = select(SESSION.c.id).order_by(SESSION.c.id).with_for_update()
+LOCK_SESSIONS = Statement(LOCK.where(IS_AMONG_SESSIONS))
+LOCK_SESSIONS_OF_CAREGIVER = Statement(LOCK.where(IS_AMONG_SESSIONS, is_of_caregiver(SESSION)))
 # The sessions must be locked before. PostgreSQL counts on the snapshot at the start of the statement, and
 # would miss an assignment that another transaction commits while the statement waits for the lock.
-RECOMPUTE_COUNTERS = Statement(update(SESSION).where(among(SESSION.c.id, "sessions")).values(recomputed()))
+RECOMPUTE_COUNTERS = Statement(update(SESSION).where(IS_AMONG_SESSIONS).values(recomputed()))
+RECOMPUTE_COUNTERS_OF_CAREGIVER = Statement(
+    update(SESSION).where(IS_AMONG_SESSIONS, is_of_caregiver(SESSION)).values(recomputed(OF_CAREGIVER))
+)
+
+
+def locking_sessions(sessions: Mapping[int, int]) -> Operation[None]:
+    """`sessions` are ids with their caregivers."""
+    yield from for_sessions(sessions, LOCK_SESSIONS, LOCK_SESSIONS_OF_CAREGIVER)
+
+
+def recomputing_counters(sessions: Mapping[int, int]) -> Operation[None]:
+    yield from for_sessions(sessions, RECOMPUTE_COUNTERS, RECOMPUTE_COUNTERS_OF_CAREGIVER)
+
+
+def for_sessions(sessions: Mapping[int, int], statement: Statement, of_one: Statement) -> Operation[None]:
+    """Citus locks rows of one caregiver at a time."""
+    (kind,) = yield DATABASE_KIND
+    if kind != "citus":
+        yield statement, {"sessions": sorted(sessions)}
+        return
+    of_caregivers: dict[int, list[int]] = defaultdict(list)
+    for session, caregiver in sorted(sessions.items()):
+        of_caregivers[caregiver].append(session)
+    for caregiver, ids in sorted(of_caregivers.items()):
+        yield of_one, {"caregiver": caregiver, "sessions": ids}
 
 
 def find_differences() -> Statement:

@@ -20,12 +20,14 @@ from sqlalchemy import (
     Select,
     String,
     Table,
+    Text,
     bindparam,
     case,
     column,
     func,
     literal_column,
     select,
+    text,
 )
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.dialects.postgresql.asyncpg import PGDialect_asyncpg
@@ -38,16 +40,22 @@ from sqlalchemy.types import TypeEngine
 
 from app.db.moments import Moment
 
-DatabaseKind = Literal["sqlite", "postgresql"]
+# Citus is PostgreSQL with tables that `care-gateway distribute` has distributed.
+DatabaseKind = Literal["sqlite", "postgresql", "citus"]
 Values = dict[str, Any]
 
 DIALECTS: dict[DatabaseKind, Dialect] = {
     "sqlite": SQLiteDialect_pysqlite(paramstyle="qmark"),
     "postgresql": PGDialect_asyncpg(paramstyle="numeric_dollar"),  # type: ignore[no-untyped-call]
+    "citus": PGDialect_asyncpg(paramstyle="numeric_dollar"),  # type: ignore[no-untyped-call]
 }
 
 # INSERT with ON CONFLICT, which SQLAlchemy has in the dialects only.
-INSERT: dict[DatabaseKind, Any] = {"sqlite": sqlite.insert, "postgresql": postgresql.insert}
+INSERT: dict[DatabaseKind, Any] = {
+    "sqlite": sqlite.insert,
+    "postgresql": postgresql.insert,
+    "citus": postgresql.insert,
+}
 
 REQUIRED: Any = object()  # marks a parameter without a default: the caller must pass its value
 
@@ -132,6 +140,16 @@ def insert_if_absent(table: Table, values: Values, returning: Sequence[Column[An
     return Statement(build)
 
 
+def statement_of_text(sqlite: str, postgresql: str, parameter: str) -> Statement:
+    """A statement that is written as SQL, with one text parameter."""
+
+    def build(kind: DatabaseKind) -> ClauseElement:
+        written = text(sqlite if kind == "sqlite" else postgresql)
+        return written.bindparams(bindparam(parameter, type_=Text))
+
+    return Statement(build)
+
+
 @dataclass(frozen=True)
 class Bulk:
     """Rows to insert into one table."""
@@ -162,6 +180,17 @@ Result = TypeVar("Result")
 P = ParamSpec("P")
 # A generator that yields the next statement and receives its rows. It knows no connection, thread or loop.
 Operation = Generator[Step, list[Any], Result]
+
+
+ONE_CONNECTION = Statement(lambda kind: text("SET LOCAL citus.multi_shard_modify_mode = 'sequential'"))
+
+
+def using_one_connection() -> Operation[None]:
+    """For a transaction on rows of many caregivers and on people or books. Citus has copies of those on every
+    machine, and changes both only over one connection to each machine."""
+    (kind,) = yield DATABASE_KIND
+    if kind == "citus":
+        yield ONE_CONNECTION, {}
 
 
 @dataclass(frozen=True)
@@ -251,12 +280,17 @@ def literal_text(text: str) -> ColumnElement[Any]:
 
 
 class PerDatabase(FunctionElement[Any]):
-    """An expression with one form for SQLite and one for PostgreSQL."""
+    """An expression with one form for SQLite, one for PostgreSQL, and one for Citus if that differs."""
 
     inherit_cache = False
 
-    def __init__(self, sqlite: ColumnElement[Any], postgresql: ColumnElement[Any]) -> None:
-        super().__init__(sqlite, postgresql)
+    def __init__(
+        self,
+        sqlite: ColumnElement[Any],
+        postgresql: ColumnElement[Any],
+        citus: ColumnElement[Any] | None = None,
+    ) -> None:
+        super().__init__(sqlite, postgresql, postgresql if citus is None else citus)
         self.type = postgresql.type
 
     def self_group(self, against: Any = None) -> "PerDatabase":
@@ -266,8 +300,9 @@ class PerDatabase(FunctionElement[Any]):
 
 @compiles(PerDatabase)
 def write_form(element: PerDatabase, compiler: SQLCompiler, **options: Any) -> str:
-    sqlite, postgresql = element.clauses
-    return compiler.process(sqlite if compiler.dialect.name == "sqlite" else postgresql, **options)
+    forms = dict(zip(DIALECTS, element.clauses, strict=True))
+    kind = next((kind for kind, dialect in DIALECTS.items() if dialect is compiler.dialect), "postgresql")
+    return compiler.process(forms[kind], **options)
 
 
 def new_id(table: str) -> ColumnElement[int]:
@@ -277,6 +312,12 @@ def new_id(table: str) -> ColumnElement[int]:
     return PerDatabase(
         sqlite=literal_column(f"{last} + row_number() OVER ()"), postgresql=func.nextval(f"{table}_id_seq")
     )
+
+
+def new_id_if_here(table: str) -> ColumnElement[int]:
+    """The same, but NULL on Citus, which would take the ids on the machine of the caregiver."""
+    taken = new_id(table)
+    return PerDatabase(sqlite=taken, postgresql=taken, citus=literal_column("CAST(NULL AS BIGINT)"))
 
 
 def after_lock(value: ColumnElement[Any]) -> ColumnElement[Any]:

@@ -204,7 +204,8 @@ def has_database_open(process: Process) -> bool:
 
 
 OTHERS = """SELECT count(*) FROM pg_stat_activity
-    WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_type = 'client backend'"""
+    WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_type = 'client backend'
+    AND application_name NOT LIKE 'citus%'"""
 
 
 def tried_alone(port: int, request: Request) -> tuple[int, bytes, bool]:

@@ -33,8 +33,11 @@ PlainRow = dict[str, Any]
 PlainWorld = dict[str, list[PlainRow]]  # by the table's name
 
 
-def put_random_world(url: str, seed: int = 20261121) -> None:
+def put_random_world(url: str, seed: int = 20261121, is_damaged: bool = True) -> None:
+    """A distributed database rejects the damages, and cannot move a row to another caregiver."""
     load(url, records(Random(seed)))
+    if not is_damaged:
+        return
     raw.run(
         url,
         *submissions(Random(seed + 3)),

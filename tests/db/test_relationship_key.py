@@ -62,10 +62,14 @@ def test_every_change_names_the_key(world: OpenWorld, changes: WrittenStatements
 
 
 CHANGES = (answers, assignments, events, sessions)
+ONLY_ON_CITUS = {
+    answers.TAKE_SET_ID,
+    assignments.FIND_CAREGIVER_OF_ASSIGNMENT,
+}  # test_distributed_statements.py
 
 
 def test_every_statement_of_a_change_is_checked(changes: WrittenStatements) -> None:
-    run = {one.statement for one in changes.statements}
+    run = {one.statement for one in changes.statements} | ONLY_ON_CITUS
 
     found = {
         (module.__name__, name)

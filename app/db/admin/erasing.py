@@ -17,7 +17,16 @@ from app.db.drivers.interface import DatabaseError, is_fault_of_database, reason
 from app.db.drivers.sqlite import connect_sqlite
 from app.db.moments import known_moment
 from app.db.reader.access import CAREGIVERS_OF_CLIENT
-from app.db.sql import Operation, Statement, Values, id_parameter, text_parameter
+from app.db.session_counters import locking_sessions
+from app.db.sql import (
+    DATABASE_KIND,
+    Operation,
+    Statement,
+    Values,
+    id_parameter,
+    text_parameter,
+    using_one_connection,
+)
 from app.db.statements.erasing import (
     BLANK_FEEDBACKS,
     CLEAR_RESPONSES,
@@ -84,16 +93,19 @@ def finding_erased() -> Operation[list[tuple[int, datetime]]]:
 def erasing(client_id: int, now: datetime) -> Operation[Erased]:
     """Erases in one transaction. A repetition erases later data and adds events for new sessions only."""
     values: Values = {"client": client_id, "now": now}
+    yield from using_one_connection()
     yield LOCK_IDEMPOTENCY_KEYS, values  # first, because a change that claims a key locks in the same order
     yield LOCK_CLIENT, values
+    yield ERASE_CLIENT, values  # before others, because Citus locks all copies of the row only by a change
     sessions: dict[int, list[int]] = defaultdict(list)
     for session_id, caregiver_id in (yield LOCK_SESSIONS_OF_CLIENT, values):
         sessions[caregiver_id].append(session_id)
+    if (yield DATABASE_KIND)[0] == "citus":
+        yield from locking_sessions({each: caregiver for caregiver, ids in sessions.items() for each in ids})
     related = {row[0] for row in (yield CAREGIVERS_OF_CLIENT, values)}
     values["caregivers"] = sorted({*related, *sessions})
     notified = {row[0] for row in (yield FIND_ERASED_SESSIONS, values)}
 
-    yield ERASE_CLIENT, values
     yield ERASE_SESSIONS, values
     yield SKIP_REMINDERS, values
     drafts = yield DROP_DRAFTS, values
@@ -113,11 +125,11 @@ def erasing(client_id: int, now: datetime) -> Operation[Erased]:
 def blanking_answers(values: Values) -> Operation[int]:
     """Returns the number of erased answers."""
     erased = 0
-    for answer_set, document in (yield FIND_SETS, values):
+    for caregiver, answer_set, document in (yield FIND_SETS, values):
         answers = read_answers(document)
         if count := sum(one.answer != "" for one in answers):
             blank = as_document(one._replace(answer="") for one in answers)
-            yield REWRITE_SET, {"answer_set": answer_set, "answers": blank}
+            yield REWRITE_SET, {"caregiver": caregiver, "answer_set": answer_set, "answers": blank}
             erased += count
     return erased
 

@@ -213,6 +213,11 @@ class ImportRows:
         self.submitted.add((assignment_id, attempt))
         return score if attempt == current else None
 
+    def with_caregivers(self, sessions: Iterable[int]) -> dict[int, int]:
+        """The sessions, each with its caregiver."""
+        known = self.known[Session]
+        return {each: parties[0] for each in sessions if (parties := known[each]) is not None}
+
     def take_rows(self) -> list[Bulk]:
         """Returns the collected rows, parents first, and forgets them."""
         rows, self.rows = self.rows, defaultdict(list)

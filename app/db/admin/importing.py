@@ -11,8 +11,8 @@ from sqlalchemy.sql.elements import ClauseElement
 from app.db.admin.import_format import LineRejected
 from app.db.admin.import_rows import COLUMNS, ImportRows, ParentRejected
 from app.db.reader.access import is_final
-from app.db.session_counters import LOCK_SESSIONS, RECOMPUTE_COUNTERS
-from app.db.sql import INSERT, DatabaseKind, Operation, Statement, among
+from app.db.session_counters import locking_sessions, recomputing_counters
+from app.db.sql import INSERT, DatabaseKind, Operation, Statement, among, using_one_connection
 from app.db.statements.assignments import MARK_BOOKS_ASSIGNED
 from app.db.tables import (
     AnswerSet,
@@ -143,6 +143,7 @@ def importing(lines: Iterable[str | bytes]) -> Operation[dict[str, int]]:
 
 def importing_numbered(lines: Iterable[tuple[int, str | bytes]]) -> Operation[dict[str, int]]:
     """The same for lines with their numbers, which messages name."""
+    yield from using_one_connection()
     collected = yield from reading_ids()
     counts: dict[str, int] = defaultdict(int)
     mistakes: list[Mistake] = []
@@ -165,9 +166,8 @@ def importing_numbered(lines: Iterable[tuple[int, str | bytes]]) -> Operation[di
     if mistakes:
         raise ImportRefused(mistakes)
     yield from inserting_rows(collected)
-    sessions = {"sessions": sorted(collected.sessions)}
-    yield RELATE, sessions
-    yield RECOMPUTE_COUNTERS, sessions
+    yield RELATE, {"sessions": sorted(collected.sessions)}
+    yield from recomputing_counters(collected.with_caregivers(collected.sessions))
     yield MARK_BOOKS_ASSIGNED, {"books": sorted(collected.books)}
     for statement in SET_NEXT_ID:
         yield statement, {}
@@ -176,6 +176,7 @@ def importing_numbered(lines: Iterable[tuple[int, str | bytes]]) -> Operation[di
 
 def inserting_rows(collected: ImportRows) -> Operation[None]:
     """Locks the sessions before it adds their assignments, in the order of every other change."""
-    yield LOCK_SESSIONS, {"sessions": sorted({row[SESSION_ID] for row in collected.rows[Assignment]})}
+    sessions = {row[SESSION_ID] for row in collected.rows[Assignment]}
+    yield from locking_sessions(collected.with_caregivers(sessions))
     for bulk in collected.take_rows():  # noqa: UP028 (a list cannot be sent the rows)
         yield bulk

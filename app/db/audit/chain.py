@@ -6,7 +6,7 @@ from hashlib import sha256
 from typing import Any, NamedTuple
 
 import orjson
-from sqlalchemy import Select, Text, bindparam, insert, literal, select, text
+from sqlalchemy import Select, insert, literal, select, text
 from sqlalchemy.sql.elements import ClauseElement
 
 from app.db.audit.records import DRAFTS
@@ -18,6 +18,7 @@ from app.db.sql import (
     count_parameter,
     id_parameter,
     moment_parameter,
+    statement_of_text,
     text_parameter,
 )
 from app.db.tables import AuditEntry, AuditRecord, AuditSeal, table_of
@@ -73,14 +74,14 @@ def add_seal(kind: DatabaseKind) -> ClauseElement:
     )
 
 
-ADD_ENTRIES_SQL: dict[DatabaseKind, str] = {
-    "sqlite": "INSERT INTO audit_entry (caregiver_id, client_id, record_id)"
+ADD_ENTRIES = statement_of_text(
+    "INSERT INTO audit_entry (caregiver_id, client_id, record_id)"
     " SELECT value->>0, value->>1, value->>2 FROM json_each(:entries)",
-    "postgresql": "INSERT INTO audit_entry (caregiver_id, client_id, record_id)"
+    "INSERT INTO audit_entry (caregiver_id, client_id, record_id)"
     " SELECT CAST(value->>0 AS bigint), CAST(value->>1 AS bigint), CAST(value->>2 AS bigint)"
     " FROM json_array_elements(CAST(:entries AS json)) AS one (value)",
-}
-ADD_ENTRIES = Statement(lambda kind: text(ADD_ENTRIES_SQL[kind]).bindparams(bindparam("entries", type_=Text)))
+    "entries",
+)
 LOCK_RECORDS = Statement(lock_records)
 LIMIT_LOCK_WAIT = Statement(limit_lock_wait)
 FIND_LAST_SEAL = Statement(lambda kind: select_seals().order_by(SEAL.c.id.desc()).limit(1))

@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import NamedTuple, TypeVar
 
 import orjson
-from sqlalchemy import Text, bindparam, insert, text
+from sqlalchemy import bindparam, insert
 from sqlalchemy.sql.elements import ClauseElement
 
 from app.db.drivers.interface import Database, DatabaseUnavailable
@@ -26,6 +26,7 @@ from app.db.sql import (
     Values,
     changes_of,
     repeatable,
+    statement_of_text,
 )
 from app.db.tables import AuditActor, AuditRecord, Contract, EventKind, SaveType, table_of
 
@@ -105,17 +106,17 @@ def add_record(kind: DatabaseKind) -> ClauseElement:
 
 
 # One statement for all records: the writer thread waits for the interpreter lock after each statement.
-ADD_RECORDS_SQL: dict[DatabaseKind, str] = {
-    "sqlite": f"INSERT INTO audit_record ({', '.join(Record._fields)})"
+ADD_RECORDS = statement_of_text(
+    f"INSERT INTO audit_record ({', '.join(Record._fields)})"
     " SELECT value->>0, value->>1, value->>2, value->>3, value->>4, value->>5, value->>6, value->>7"
     " FROM json_each(:records)",  # in the order of the list, as in `in_order`
-    "postgresql": f"INSERT INTO audit_record ({', '.join(Record._fields)})"
+    f"INSERT INTO audit_record ({', '.join(Record._fields)})"
     " SELECT CAST(value->>0 AS timestamptz), value->>1, CAST(value->>2 AS bigint), value->>3, value->>4,"
     " value->>5, value->>6, value->>7"
     " FROM json_array_elements(CAST(:records AS json)) WITH ORDINALITY AS one (value, place) ORDER BY place",
-}
+    "records",
+)
 ADD_RECORD = Statement(add_record)
-ADD_RECORDS = Statement(lambda kind: text(ADD_RECORDS_SQL[kind]).bindparams(bindparam("records", type_=Text)))
 
 
 def recording(records: Iterable[Record]) -> Operation[None]:

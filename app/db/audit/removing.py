@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 import orjson
-from sqlalchemy import Select, Text, bindparam, delete, func, insert, select, text
+from sqlalchemy import Select, bindparam, delete, func, insert, select
 from sqlalchemy import Table as SqlTable
 from sqlalchemy.sql.elements import ClauseElement
 
@@ -21,7 +21,14 @@ from app.db.audit.chain import (
 )
 from app.db.audit.records import as_text, operator_record, recording
 from app.db.moments import known_moment
-from app.db.sql import DatabaseKind, Operation, Statement, count_parameter, id_parameter
+from app.db.sql import (
+    DatabaseKind,
+    Operation,
+    Statement,
+    count_parameter,
+    id_parameter,
+    statement_of_text,
+)
 from app.db.tables import AuditActor, AuditCheckpoint, table_of
 
 OPERATION = "retention audit"  # the operation in the audit record of the removal
@@ -72,13 +79,6 @@ def find_oldest(rows: Select[Any], table: SqlTable) -> Statement:
     return Statement(lambda kind: oldest.limit(count_parameter("limit")))
 
 
-REMOVE_ENTRIES_SQL: dict[DatabaseKind, str] = {
-    "sqlite": "DELETE FROM audit_entry WHERE (caregiver_id, client_id, record_id) IN"
-    " (SELECT value->>0, value->>1, value->>2 FROM json_each(:entries))",
-    "postgresql": "DELETE FROM audit_entry WHERE (caregiver_id, client_id, record_id) IN"
-    " (SELECT CAST(value->>0 AS bigint), CAST(value->>1 AS bigint), CAST(value->>2 AS bigint)"
-    " FROM json_array_elements(CAST(:entries AS json)) AS one (value))",
-}
 FIND_CHECKPOINTS = Statement(
     lambda kind: select(*(CHECKPOINT.c[name] for name in Checkpoint._fields)).order_by(CHECKPOINT.c.seal_id)
 )
@@ -86,8 +86,13 @@ FIND_NEXT_SEALS = Statement(find_next_seals)
 ADD_CHECKPOINT = Statement(add_checkpoint)
 FIND_OLDEST_RECORDS = find_oldest(select(RECORD), RECORD)
 FIND_OLDEST_SEALS = find_oldest(select_seals(), SEAL)
-REMOVE_ENTRIES = Statement(
-    lambda kind: text(REMOVE_ENTRIES_SQL[kind]).bindparams(bindparam("entries", type_=Text))
+REMOVE_ENTRIES = statement_of_text(
+    "DELETE FROM audit_entry WHERE (caregiver_id, client_id, record_id) IN"
+    " (SELECT value->>0, value->>1, value->>2 FROM json_each(:entries))",
+    "DELETE FROM audit_entry WHERE (caregiver_id, client_id, record_id) IN"
+    " (SELECT CAST(value->>0 AS bigint), CAST(value->>1 AS bigint), CAST(value->>2 AS bigint)"
+    " FROM json_array_elements(CAST(:entries AS json)) AS one (value))",
+    "entries",
 )
 REMOVE_RECORDS = Statement(lambda kind: delete(RECORD).where(RECORD.c.id <= id_parameter("last")))
 REMOVE_SEALS = Statement(lambda kind: delete(SEAL).where(SEAL.c.id <= id_parameter("last")))

@@ -44,6 +44,11 @@ def is_lost(error: BaseException | None) -> bool:
     return isinstance(error, LOST) or is_closed(error)
 
 
+def is_of_worker(error: BaseException | None, connection: Any) -> bool:
+    """Citus reports a worker that is down on a connection to the coordinator, which stays usable."""
+    return isinstance(error, asyncpg.PostgresConnectionError) and is_open(connection)
+
+
 def is_open(connection: Any) -> bool:
     with suppress(asyncpg.InterfaceError):  # a closed connection has returned to the pool by itself
         return not connection.is_closed()

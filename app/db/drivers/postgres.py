@@ -9,6 +9,7 @@ from functools import partial
 from time import perf_counter
 from typing import Any, TypeVar
 
+from app.db.drivers.citus import is_distributed, steps_on_citus
 from app.db.drivers.connections import ACQUIRE_SECONDS, open_pool
 from app.db.drivers.faults import CONFLICTS, is_lost, is_open, raising_unavailable
 from app.db.drivers.interface import CHANNEL, DatabaseUnavailable, Occupancy, OutcomeUnknown
@@ -39,8 +40,11 @@ logger = logging.getLogger("care.database")
 
 
 class PostgresDatabase:
-    def __init__(self, pool: Any, acquire_seconds: float | None, is_pooled: bool) -> None:
+    def __init__(
+        self, pool: Any, acquire_seconds: float | None, is_pooled: bool, is_distributed: bool = False
+    ) -> None:
         self.pool = pool
+        self.is_distributed = is_distributed
         self.acquire_seconds = acquire_seconds
         self.is_pooled = is_pooled  # by PgBouncer, through which no notification arrives
         self.turns = asyncio.Semaphore(pool.get_max_size())  # asyncpg's pool does not keep the order
@@ -73,6 +77,8 @@ class PostgresDatabase:
                 return result
 
     async def run(self, operation: Operation[Result], **transaction: Any) -> Result:
+        if self.is_distributed:
+            operation = steps_on_citus(operation)
         try:
             step = next(operation)
             if step is DATABASE_KIND:
@@ -179,7 +185,9 @@ def add_parties(parties: set[str], step: Step) -> None:
 
 async def open_postgres(url: str, connections: int, patience: float | None) -> PostgresDatabase:
     pool, is_pooled = await open_pool(url, connections, patience)
-    return PostgresDatabase(pool, None if patience is None else ACQUIRE_SECONDS, is_pooled)
+    async with pool.acquire() as connection:
+        distributed = await is_distributed(connection)
+    return PostgresDatabase(pool, None if patience is None else ACQUIRE_SECONDS, is_pooled, distributed)
 
 
 async def run_transaction(connection: Any, operation: Operation[Result], step: Step, **kind: Any) -> Result:

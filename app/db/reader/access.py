@@ -10,7 +10,7 @@ from sqlalchemy import BigInteger, ColumnElement, FromClause, and_, bindparam, f
 from sqlalchemy.sql import operators
 from sqlalchemy.sql.elements import UnaryExpression
 
-from app.db.reader.selection import AccessScope, ViewerRole
+from app.db.reader.selection import AccessScope, ReaderRole
 from app.db.sql import (
     Operation,
     PerDatabase,
@@ -23,7 +23,7 @@ from app.db.sql import (
 from app.db.tables import Relationship, SaveType, table_of
 
 
-def relationship_key(row: FromClause, role: ViewerRole, uses_index: bool = False) -> ColumnElement[bool]:
+def relationship_key(row: FromClause, role: ReaderRole, uses_index: bool = False) -> ColumnElement[bool]:
     """Every statement names the key for each of its care tables (docs/decisions/0006).
 
     With `uses_index` the database finds the rows by the key alone. In all other statements SQLite, which has
@@ -38,8 +38,10 @@ def relationship_key(row: FromClause, role: ViewerRole, uses_index: bool = False
         client = without_index(client)
     if role == "caregiver":
         return caregiver == id_parameter("caregiver")
-    if role == "client":
-        return and_(client == id_parameter("client"), among(caregiver, "caregivers"))
+    if role in ("client", "client of one", "client of several"):
+        is_one = role == "client of one"
+        matches = caregiver == id_parameter("caregivers") if is_one else among(caregiver, "caregivers")
+        return and_(client == id_parameter("client"), matches)
     raise PermissionError(f"{row.description} is read without a viewer")
 
 
@@ -48,6 +50,7 @@ def client_key(row: FromClause) -> ColumnElement[bool]:
     caregiver = PerDatabase(
         sqlite=without_index(row.c.caregiver_id).in_(SELECT_CAREGIVERS),
         postgresql=row.c.caregiver_id == func.any(CAREGIVERS),
+        citus=among(row.c.caregiver_id, "caregivers"),
     )
     return and_(without_index(row.c.client_id) == id_parameter("client"), caregiver)
 
@@ -61,6 +64,11 @@ def without_index(column: ColumnElement[Any]) -> ColumnElement[Any]:
 def is_of_caregiver(row: FromClause) -> ColumnElement[bool]:
     """For rows of one caregiver, which an earlier statement has found or locked."""
     return row.c.caregiver_id == id_parameter("caregiver")
+
+
+def has_caregiver_of(row: FromClause, other: FromClause) -> ColumnElement[bool]:
+    """For joins of rows of many caregivers, which Citus runs on the machine of each caregiver."""
+    return without_index(row.c.caregiver_id) == without_index(other.c.caregiver_id)
 
 
 def is_not_withdrawn(assignment: FromClause) -> ColumnElement[bool]:
@@ -83,6 +91,19 @@ def scope_values(access: AccessScope) -> Values:
         "client": access.client,  # None for a caregiver, who sees no drafts (is_own_draft)
         "caregiver": access.caregiver,
     }
+
+
+Scope = tuple[ReaderRole, Values]  # of a statement: the role that it is written for, and its parameters
+
+
+def reading_scope(access: AccessScope, is_distributed: bool) -> Operation[Scope]:
+    """Reads the caregivers of a client first. Their number decides on the statements for Citus."""
+    values = yield from reading_scope_values(access)
+    if access.client is None or not is_distributed:
+        return access.role, values
+    if len(values["caregivers"]) == 1:
+        return "client of one", {**values, "caregivers": values["caregivers"][0]}
+    return "client of several", values
 
 
 def reading_scope_values(access: AccessScope) -> Operation[Values]:

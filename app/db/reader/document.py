@@ -17,7 +17,7 @@ from sqlalchemy.sql.elements import BindParameter
 from sqlalchemy.sql.visitors import replacement_traverse
 
 from app.db.moments import Moment
-from app.db.reader.access import CAREGIVERS, scope_values
+from app.db.reader.access import CAREGIVERS, Scope
 from app.db.reader.entities import ENTITIES
 from app.db.reader.plans import ChildPlan, Page, PlanNode, Row, as_page, note_shown, plan_of
 from app.db.reader.queries import (
@@ -32,7 +32,7 @@ from app.db.reader.queries import (
     select_count_of_linked,
     sort_columns,
 )
-from app.db.reader.selection import AccessScope, Link, PageRequest, Path, Selection, Shown, ViewerRole, Where
+from app.db.reader.selection import AccessScope, Link, PageRequest, Path, ReaderRole, Selection, Shown, Where
 from app.db.sql import OnlyStatement, Operation, Statement, Values, among, count_parameter, is_the_id
 from app.db.tables import Table, table_of
 
@@ -74,30 +74,40 @@ def page_values(request: PageRequest) -> Values:
 
 
 def reading_page(
-    table: Table, access: AccessScope, request: PageRequest, selection: Selection, counted: CountedBy
+    table: Table,
+    access: AccessScope,
+    scope: Scope,
+    request: PageRequest,
+    selection: Selection,
+    counted: CountedBy,
 ) -> Operation[Page]:
     if not (request.with_rows or request.with_total):
         return as_page([], has_next=False, request=request, total=None)
-    key = ("document", table, access.role, request, counted)
+    role, values = scope
+    key = ("document", table, role, request, counted)
     reading: Reading | None = selection.plans.get(key)
     if reading is None:
-        reading = selection.plans[key] = read_of_page(table, selection, access.role, request, counted)
-    values = scope_values(access) | page_values(request) | {"offset": request.offset}
+        reading = selection.plans[key] = read_of_page(table, selection, role, request, counted)
+    values = values | page_values(request) | {"offset": request.offset}
     count, arrays = yield from reading.run(selection, values)
     return page_of(reading.node, selection, request, count, arrays, access.shown)
 
 
 def reading_ids(
-    table: Table, access: AccessScope, ids: list[int], selection: Selection, where: tuple[Where, ...]
+    table: Table,
+    access: AccessScope,
+    scope: Scope,
+    ids: list[int],
+    selection: Selection,
+    where: tuple[Where, ...],
 ) -> Operation[list[Row]]:
+    role, values = scope
     is_single = len(ids) == 1
-    key = ("document", table, access.role, where, is_single)
+    key = ("document", table, role, where, is_single)
     reading: Reading | None = selection.plans.get(key)
     if reading is None:
-        reading = selection.plans[key] = read_of_ids(table, selection, access.role, where, is_single)
-    _, arrays = yield from reading.run(
-        selection, scope_values(access) | {"ids": ids[0] if is_single else ids}
-    )
+        reading = selection.plans[key] = read_of_ids(table, selection, role, where, is_single)
+    _, arrays = yield from reading.run(selection, values | {"ids": ids[0] if is_single else ids})
     return rows_of(reading.node, selection, arrays, access.shown)
 
 
@@ -106,7 +116,7 @@ def reading_ids(
 
 @lru_cache(maxsize=1024)
 def read_of_page(
-    table: Table, selection: Selection, role: ViewerRole, request: PageRequest, counted: CountedBy
+    table: Table, selection: Selection, role: ReaderRole, request: PageRequest, counted: CountedBy
 ) -> Reading:
     node = plan_of(table, selection, role, "page", request.where, request.order)
     query = node.query
@@ -124,7 +134,7 @@ def read_of_page(
 
 @lru_cache(maxsize=1024)
 def read_of_ids(
-    table: Table, selection: Selection, role: ViewerRole, where: tuple[Where, ...], is_single: bool
+    table: Table, selection: Selection, role: ReaderRole, where: tuple[Where, ...], is_single: bool
 ) -> Reading:
     node = plan_of(table, selection, role, "ids", where)
     query, row_id = node.query, node.query.table.c.id
@@ -220,7 +230,7 @@ def page_of_table(query: Query, parent: Expression | None = None, uses_index: bo
     return page.order_by(*sort_columns(query.order, table)).limit(count_parameter("limit"))
 
 
-def condition_of_page(where: Where, source: Source, role: ViewerRole) -> Expression:
+def condition_of_page(where: Where, source: Source, role: ReaderRole) -> Expression:
     """Compares columns of a linked row in a sub-query, which PostgreSQL runs row by row up to the limit. It
     could read a join as a whole, and sort it."""
     if where.via is None:

@@ -1,6 +1,7 @@
-"""Reads rows on SQLite: a statement for the page, and one for each level of linked rows.
+"""Reads rows by a statement for the page, and one for each level of linked rows.
 
-A statement of an embedded database takes microseconds, and its rows need no conversion to JSON.
+A statement of an embedded database takes microseconds, and its rows need no conversion to JSON. Citus needs
+several statements too if the rows of a client with several caregivers are on several machines.
 """
 
 from collections import Counter, defaultdict
@@ -8,7 +9,7 @@ from collections.abc import Callable
 from operator import itemgetter
 from typing import Any
 
-from app.db.reader.access import reading_scope_values
+from app.db.reader.access import Scope
 from app.db.reader.plans import ChildPlan, Page, PlanNode, Row, as_page, note_shown, plan_of
 from app.db.reader.queries import CountedBy, count_of_rows
 from app.db.reader.selection import AccessScope, PageRequest, Selection, Where
@@ -20,32 +21,40 @@ Read = tuple[Statement, Values]
 SHOWN = "shown"  # a value that no statement has as a parameter
 
 
-def reading_plan_values(access: AccessScope) -> Operation[Values]:
-    return {**(yield from reading_scope_values(access)), SHOWN: access.shown}
-
-
 def reading_page(
-    table: Table, access: AccessScope, request: PageRequest, selection: Selection, counted: CountedBy
+    table: Table,
+    access: AccessScope,
+    scope: Scope,
+    request: PageRequest,
+    selection: Selection,
+    counted: CountedBy,
 ) -> Operation[Page]:
-    values = (yield from reading_plan_values(access)) | request.values
+    role, values = scope
+    values = values | request.values | {SHOWN: access.shown}
     total = None
     if request.with_total:
-        count = count_of_rows(counted.table, access.role, counted.where, counted.counter)
+        count = count_of_rows(counted.table, role, counted.where, counted.counter)
         total = int((yield count, values)[0][0])
     if not request.with_rows:
         return page_of([], request, total)
-    node = plan_of(table, selection, access.role, "page", request.where, request.order)
+    node = plan_of(table, selection, role, "page", request.where, request.order)
     values |= {**request.bounds, "limit": request.first + 1, "offset": request.offset}
     rows = yield from reading_node(node, selection, (node.statement, values), request)
     return page_of(rows, request, total)
 
 
 def reading_ids(
-    table: Table, access: AccessScope, ids: list[int], selection: Selection, where: tuple[Where, ...]
+    table: Table,
+    access: AccessScope,
+    scope: Scope,
+    ids: list[int],
+    selection: Selection,
+    where: tuple[Where, ...],
 ) -> Operation[list[Row]]:
-    values = yield from reading_plan_values(access)
-    node = plan_of(table, selection, access.role, "ids", where)
-    return (yield from reading_node(node, selection, read_of_ids(node, values, "ids", ids)))
+    role, values = scope
+    node = plan_of(table, selection, role, "ids", where)
+    read = read_of_ids(node, values | {SHOWN: access.shown}, "ids", ids)
+    return (yield from reading_node(node, selection, read))
 
 
 def page_of(found: list[Row], request: PageRequest, total: int | None) -> Page:

@@ -22,7 +22,7 @@ from app.db.reader.queries import (
     single_statement_of,
     statement_of,
 )
-from app.db.reader.selection import Link, Order, PageRequest, Path, Selection, Shown, ViewerRole, Where
+from app.db.reader.selection import Link, Order, PageRequest, Path, ReaderRole, Selection, Shown, Where
 from app.db.sql import Statement
 from app.db.tables import Table
 
@@ -101,7 +101,7 @@ class ChildPlan:
 def plan_of(
     table: Table,
     selection: Selection,
-    role: ViewerRole,
+    role: ReaderRole,
     form: Form,
     where: tuple[Where, ...] = (),
     order: Order | None = None,
@@ -118,7 +118,7 @@ def plan_of(
 def build_node(
     table: Table,
     selection: Selection,
-    role: ViewerRole,
+    role: ReaderRole,
     form: Form,
     where: tuple[Where, ...],
     order: Order | None = None,

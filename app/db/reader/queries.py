@@ -12,7 +12,7 @@ from sqlalchemy.types import TypeEngine
 from app.db.moments import Moment
 from app.db.reader.access import relationship_key
 from app.db.reader.entities import COMPUTED, ENTITIES, Entity, ToMany, ToOne
-from app.db.reader.selection import Order, ViewerRole, Where
+from app.db.reader.selection import Order, ReaderRole, Where
 from app.db.sql import (
     DatabaseKind,
     Statement,
@@ -46,7 +46,7 @@ class Query:
     """The columns and joins of a SELECT, collected before it is written."""
 
     entity: Entity
-    role: ViewerRole
+    role: ReaderRole
     where: tuple[Where, ...] = ()
     order: Order | None = None
     link: ToOne | ToMany | None = None  # leads from the parents to these rows
@@ -78,7 +78,10 @@ class Query:
             assert isinstance(link, ToOne)
             table = table_of(link.target).alias()
             joined = Source(ENTITIES[link.target], table, is_joined=True)
-            self.joins[key] = (joined, table.c.id == source.table.c[link.key])
+            matches = table.c.id == source.table.c[link.key]
+            if self.role == "client of several" and joined.entity.is_care:  # Citus joins on one machine
+                matches = and_(matches, table.c.caregiver_id == source.table.c.caregiver_id)
+            self.joins[key] = (joined, matches)
         return self.joins[key][0]
 
     def conditions(self) -> list[ColumnElement[bool]]:
@@ -120,7 +123,7 @@ def parent_column(link: ToOne | ToMany) -> str:
 # --- conditions and order -------------------------------------------------------------------------
 
 
-def is_readable(source: Source, role: ViewerRole, uses_index: bool = False) -> ColumnElement[bool]:
+def is_readable(source: Source, role: ReaderRole, uses_index: bool = False) -> ColumnElement[bool]:
     """The access conditions of a table: the relationship key, and the condition of the entity."""
     if not source.entity.is_care:
         return true()
@@ -165,6 +168,8 @@ def order_of_linked(link: ToOne | ToMany | None, table: FromClause) -> list[Colu
 def statement_of(query: Query, form: Form) -> Statement:
     if form == "page":
         return Statement(lambda kind: page_of_rows(query))
+    if form == "pages" and query.role == "client of several" and query.entity.is_care:
+        return Statement(lambda kind: pages_of_several(query))
     if form == "pages":
         return Statement(partial(pages_of_parents, query))
     return Statement(lambda kind: ROWS_OF_IDS[form](query, among))
@@ -228,6 +233,30 @@ def pages_of_parents(query: Query, kind: DatabaseKind) -> Select[Any]:
     return query.select(start).order_by(*sort_columns(query.order, query.table))
 
 
+def pages_of_several(query: Query) -> Select[Any]:
+    """The same on Citus, which limits rows on several machines only by numbering those of each caregiver."""
+    assert isinstance(query.link, ToMany)
+    table = table_of(query.entity.table).alias("n")
+    of_parent = [table.c.caregiver_id, table.c[query.link.key]]
+    number = func.row_number().over(partition_by=of_parent, order_by=sort_columns(query.order, table))
+    numbered = (
+        select(*table.c["id", "caregiver_id"], number.label("number"))
+        .where(
+            among(table.c[query.link.key], "parents"),
+            is_readable(Source(query.entity, table), query.role),
+            *link_conditions(query.link, table),
+            *(where.condition(table) for where in query.where),
+            *is_after_previous_page(query.order, table),
+        )
+        .subquery("numbered")
+    )
+    found = query.table.c
+    matches = and_(found.id == numbered.c.id, found.caregiver_id == numbered.c.caregiver_id)
+    rows = query.select(numbered.join(query.table, matches))
+    on_page = numbered.c.number <= count_parameter("limit")
+    return rows.where(on_page).order_by(*sort_columns(query.order, query.table))
+
+
 ROWS_OF_IDS: dict[Form, Callable[[Query, IdCondition], Select[Any]]] = {
     "ids": rows_by_id,
     "children": rows_of_parents,
@@ -250,13 +279,13 @@ class CountedBy:
 
 @lru_cache(maxsize=256)
 def count_of_rows(
-    table: Table, role: ViewerRole, where: tuple[Where, ...], counter: StoredCounter | None = None
+    table: Table, role: ReaderRole, where: tuple[Where, ...], counter: StoredCounter | None = None
 ) -> Statement:
     return Statement(lambda kind: select_count(table, role, where, counter))
 
 
 def select_count(
-    table: Table, role: ViewerRole, where: tuple[Where, ...], counter: StoredCounter | None = None
+    table: Table, role: ReaderRole, where: tuple[Where, ...], counter: StoredCounter | None = None
 ) -> Select[Any]:
     """The number of rows, or the sum of a stored counter."""
     query = Query(ENTITIES[table], role, where)
@@ -274,7 +303,7 @@ def select_count_of_linked(query: Query, parent: ColumnElement[Any]) -> Select[A
 
 
 @lru_cache(maxsize=256)
-def count_of_children(link: ToMany, role: ViewerRole, where: tuple[Where, ...]) -> Statement:
+def count_of_children(link: ToMany, role: ReaderRole, where: tuple[Where, ...]) -> Statement:
     """The number of linked rows of each parent."""
 
     def build(kind: DatabaseKind) -> Select[Any]:

@@ -15,6 +15,8 @@ FIRST: After = (datetime(1, 1, 1, tzinfo=UTC), 0)  # before all rows
 Path = tuple[int, ...]  # indexes of links, from a selection down to the selection of linked rows
 Shown = tuple[int, int, str, int]  # caregiver, client, save type and id of an answer set that was read
 ViewerRole = Literal["caregiver", "client", "anonymous"]
+# On Citus also a client of a single caregiver, as most are, and one of several on several machines.
+ReaderRole = Literal[ViewerRole, "client of one", "client of several"]
 
 
 @dataclass  # not frozen, because each read creates one

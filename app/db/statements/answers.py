@@ -13,6 +13,7 @@ from app.db.sql import (
     id_parameter,
     moment_parameter,
     new_id,
+    new_id_if_here,
     text_parameter,
 )
 from app.db.statements.assignments import LOCKED, select_locked
@@ -59,13 +60,14 @@ def lock_for_answers() -> Statement:
             *draft.c["id", "revision", "answers"],
             last_revision.scalar_subquery(),
             after_lock(questions_of(LOCKED.c.book_id)),
-            after_lock(new_id("answer_set")),
+            after_lock(new_id_if_here("answer_set")),
         ),
         reads_after_lock=True,
     )
 
 
 LOCK_FOR_ANSWERS = lock_for_answers()
+TAKE_SET_ID = Statement(lambda kind: select(new_id("answer_set")))
 
 # --- answer sets ----------------------------------------------------------------------------------
 

@@ -32,6 +32,7 @@ from app.db.sql import (
     in_order,
     moment_parameter,
     new_id,
+    new_id_if_here,
 )
 from app.db.tables import (
     AnswerSet,
@@ -56,10 +57,14 @@ CAN_BE_ASSIGNED = and_(among(BOOK.c.id, "books"), BOOK.c.retire_date.is_(None))
 
 def lock_session_and_books() -> Statement:
     """Locks the caregiver's session, whose counters will change. Returns one row for each of the books that
-    can be assigned, or one row without a book; each with the id of a new assignment."""
+    can be assigned, or one row without a book; each with the id of a new assignment, except on Citus."""
     session = SESSION.alias("s")
     return Statement(
-        select(*session.c["client_id", "is_closed", "start_date"], NEW_ID, BOOK.c.id, BOOK.c.is_assigned)
+        select(
+            *session.c["client_id", "is_closed", "start_date"],
+            new_id_if_here("assignment"),
+            *BOOK.c["id", "is_assigned"],
+        )
         .select_from(session.outerjoin(BOOK, CAN_BE_ASSIGNED))
         .where(session.c.id == id_parameter("session"), is_of_caregiver(session))
         .with_for_update(of=session)
@@ -187,6 +192,12 @@ def select_locked(is_own: Callable[[FromClause], ColumnElement[bool]]) -> Select
 
 
 LOCK_ASSIGNMENT = Statement(select_locked(partial(relationship_key, role="caregiver")))
+
+FIND_CAREGIVER_OF_ASSIGNMENT = Statement(
+    select(ASSIGNMENT.c.caregiver_id).where(
+        ASSIGNMENT.c.id == id_parameter("assignment"), relationship_key(ASSIGNMENT, "client")
+    )
+)
 
 # The assignment that the transaction has locked.
 CHANGE = update(ASSIGNMENT).where(ASSIGNMENT.c.id == id_parameter("assignment"), is_of_caregiver(ASSIGNMENT))

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 from sqlalchemy import Boolean, ColumnElement, FromClause, bindparam, exists, false, select
 
-from app.db.sql import id_parameter, moment_parameter, text_parameter
-from app.db.tables import BookWord, Relationship, table_of
+from app.db.sql import PerDatabase, id_parameter, moment_parameter, text_parameter
+from app.db.tables import BookWord, Relationship, Session, table_of
 
 # --- assignments and submissions ------------------------------------------------------------------
 
@@ -86,15 +86,31 @@ class HasWord:
 # --- clients --------------------------------------------------------------------------------------
 
 
+# Relationships are distributed by client. A caregiver has a session with every client, so the sessions of the
+# caregiver, which one machine has, tell the same.
+SESSION = table_of(Session).c
+IS_OF_CAREGIVER = SESSION.caregiver_id == id_parameter("caregiver")
+
+
 def is_my_client(client: FromClause) -> ColumnElement[bool]:
     relationship = table_of(Relationship).c
     mine = select(relationship.client_id).where(relationship.caregiver_id == id_parameter("caregiver"))
-    return client.c.id.in_(mine)
+    is_mine = client.c.id.in_(mine)
+    return PerDatabase(
+        sqlite=is_mine,
+        postgresql=is_mine,
+        citus=client.c.id.in_(select(SESSION.client_id).where(IS_OF_CAREGIVER)),
+    )
 
 
 def is_known_client(client: FromClause) -> ColumnElement[bool]:
     """The same for clients that are found by their ids, without reading all clients of the caregiver."""
-    return is_relationship(id_parameter("caregiver"), client.c.id)
+    is_related = is_relationship(id_parameter("caregiver"), client.c.id)
+    return PerDatabase(
+        sqlite=is_related,
+        postgresql=is_related,
+        citus=exists().where(IS_OF_CAREGIVER, SESSION.client_id == client.c.id),
+    )
 
 
 def is_known_caregiver(caregiver: FromClause) -> ColumnElement[bool]:

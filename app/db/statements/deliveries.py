@@ -2,9 +2,9 @@
 
 from sqlalchemy import Text, and_, bindparam, delete, select, update
 
-from app.db.reader.access import is_of_caregiver
+from app.db.reader.access import has_caregiver_of, is_of_caregiver
 from app.db.sql import Statement, among, count_parameter, id_parameter, moment_parameter, text_parameter
-from app.db.statements.dispatch import SEARCH_LIMIT, has_state
+from app.db.statements.dispatch import SEARCH_LIMIT, has_state, of_all_caregivers
 from app.db.tables import Delivery, DeliveryState, Event, table_of
 
 DELIVERY, EVENT = table_of(Delivery), table_of(Event)
@@ -17,7 +17,7 @@ IS_UNDELIVERED = DELIVERY.c.state != DeliveryState.DELIVERED.value
 
 # --- delivering -----------------------------------------------------------------------------------
 
-FIND_DUE_DELIVERIES = Statement(
+FIND_DUE_DELIVERIES = of_all_caregivers(
     FIND.where(IS_DUE).order_by(DELIVERY.c.next_date, DELIVERY.c.caregiver_id).limit(count_parameter("limit"))
 )
 # Locks the deliveries of `events` that are still due, and reads the content of their events.
@@ -59,7 +59,9 @@ STORE_OUTCOME = Statement(
 def list_deliveries(state: DeliveryState | None) -> Statement:
     listed = select(
         DELIVERY.c.event_id, EVENT.c.kind, *DELIVERY.c["state", "attempts", "next_date", "last_answer"]
-    ).select_from(DELIVERY.join(EVENT, EVENT.c.id == DELIVERY.c.event_id))
+    ).select_from(
+        DELIVERY.join(EVENT, and_(EVENT.c.id == DELIVERY.c.event_id, has_caregiver_of(EVENT, DELIVERY)))
+    )
     if state is not None:
         listed = listed.where(has_state(DELIVERY, state))
     listed = listed.where(DELIVERY.c.event_id > id_parameter("after"))

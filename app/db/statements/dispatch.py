@@ -4,13 +4,29 @@ The dispatcher finds rows of all caregivers and takes them by statements that na
 row is to lock it: another dispatcher skips it on PostgreSQL, and on SQLite writes later and finds nothing.
 """
 
+import re
 from typing import Any
 
-from sqlalchemy import ColumnElement, FromClause, and_, insert, literal, select, true, update
+from sqlalchemy import (
+    ColumnElement,
+    FromClause,
+    Select,
+    Text,
+    and_,
+    bindparam,
+    insert,
+    literal,
+    select,
+    text,
+    true,
+    update,
+)
+from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.elements import ClauseElement
 
-from app.db.reader.access import is_of_caregiver
+from app.db.reader.access import has_caregiver_of, is_of_caregiver
 from app.db.sql import (
+    DIALECTS,
     DatabaseKind,
     Statement,
     among,
@@ -44,11 +60,56 @@ def has_state(row: FromClause, state: str) -> ColumnElement[bool]:
     return row.c.state == literal_text(state)
 
 
+PARAMETER = re.compile(r"\$(\d+)")
+ROWS_OF_SHARDS = """
+SELECT {columns} FROM run_command_on_shards(CAST(:of_table AS regclass), format(:command, {values})) AS shard
+CROSS JOIN LATERAL json_array_elements(CAST(shard.result AS json)) AS found (value)
+WHERE shard.success AND shard.result <> '' LIMIT :{limit}
+"""
+
+
+def of_all_caregivers(rows: Select[Any]) -> Statement:
+    """A search in the rows of all caregivers. On Citus it leaves out the rows of machines that are down, so
+    that they do not stop the dispatcher for others."""
+
+    def build(kind: DatabaseKind) -> ClauseElement:
+        if kind != "citus":
+            return rows
+        table = rows.columns_clause_froms[0].description
+        compiled = rows.compile(dialect=DIALECTS[kind])
+        assert isinstance(compiled, SQLCompiler)
+        shard = compiled.string.replace(f"FROM {table} ", f"FROM %s AS {table} ").replace("%", "%%")
+        shard = PARAMETER.sub(r"%\1$L", shard)
+        command = f"SELECT json_agg(found) FROM ({shard}) AS found"
+        columns = [f"CAST(found.value->>'{column.name}' AS bigint)" for column in rows.selected_columns]
+        names = list(dict.fromkeys(compiled.positiontup or ()))
+        binds = [compiled.binds[name] for name in names]
+        values = [
+            bindparam(name, None if bind.required else bind.value, bind.type, required=bind.required)
+            for name, bind in zip(names, binds, strict=True)
+        ]
+        sql = ROWS_OF_SHARDS.format(
+            columns=", ".join(columns),
+            limit=names[-1],
+            values=", ".join(f":{name}" for name in names),
+        )
+        return text(sql).bindparams(
+            bindparam("of_table", table, type_=Text), bindparam("command", command, type_=Text), *values
+        )
+
+    return Statement(build)
+
+
 # --- due reminders --------------------------------------------------------------------------------
 
 IS_DUE = and_(has_state(REMINDER, ReminderState.SCHEDULED), REMINDER.c.remind_date <= moment_parameter("now"))
 IS_AMONG_REMINDERS = and_(is_of_caregiver(REMINDER), among(REMINDER.c.id, "reminders"))
-ITS_ASSIGNMENT = and_(ASSIGNMENT.c.id == REMINDER.c.assignment_id, is_of_caregiver(ASSIGNMENT))
+# An INSERT on Citus needs the join of the caregivers too.
+ITS_ASSIGNMENT = and_(
+    ASSIGNMENT.c.id == REMINDER.c.assignment_id,
+    is_of_caregiver(ASSIGNMENT),
+    has_caregiver_of(ASSIGNMENT, REMINDER),
+)
 ITS_SESSION = and_(SESSION.c.id == ASSIGNMENT.c.session_id, is_of_caregiver(SESSION))
 CAN_BE_ANSWERED = and_(
     ASSIGNMENT.c.status == AssignmentStatus.PENDING.value,
@@ -78,7 +139,7 @@ def insert_reminder_events(kind: DatabaseKind) -> ClauseElement:
     return insert(EVENT).from_select(list(columns), rows)
 
 
-FIND_DUE_REMINDERS = Statement(
+FIND_DUE_REMINDERS = of_all_caregivers(
     select(REMINDER.c.caregiver_id, REMINDER.c.id)
     .where(IS_DUE)
     .order_by(REMINDER.c.remind_date, REMINDER.c.caregiver_id)
@@ -118,7 +179,7 @@ def add_deliveries() -> Statement:
     return Statement(insert(DELIVERY).from_select(list(columns), rows))
 
 
-FIND_WAITING_EVENTS = Statement(
+FIND_WAITING_EVENTS = of_all_caregivers(
     select(EVENT.c.caregiver_id, EVENT.c.id)
     .where(IS_WAITING, EVENT.c.moment <= moment_parameter("until"))
     .order_by(EVENT.c.moment, EVENT.c.caregiver_id)

@@ -3,13 +3,18 @@
 They find rows by the client alone, so that they do not miss a row of an unknown relationship.
 """
 
+from typing import Any
+
 from sqlalchemy import (
     ColumnElement,
+    FromClause,
+    Select,
     Text,
     and_,
     case,
     cast,
     delete,
+    exists,
     func,
     literal,
     null,
@@ -21,8 +26,8 @@ from sqlalchemy import (
 )
 from sqlalchemy.sql.elements import ClauseElement
 
-from app.db.reader.access import is_final
-from app.db.sql import DatabaseKind, Statement, among, id_parameter, moment_parameter
+from app.db.reader.access import is_final, is_of_caregiver
+from app.db.sql import DatabaseKind, PerDatabase, Statement, among, id_parameter, moment_parameter
 from app.db.statements.answers import ANSWERS
 from app.db.statements.idempotency_keys import NO_RESPONSE
 from app.db.tables import (
@@ -45,7 +50,24 @@ REMINDER, SET, FEEDBACK = table_of(Reminder), table_of(AnswerSet), table_of(Feed
 EVENT, DELIVERY, KEY = table_of(Event), table_of(Delivery), table_of(IdempotencyKey)
 
 CLIENT_ID = id_parameter("client")
-ASSIGNMENT_IDS = select(ASSIGNMENT.c.id).where(ASSIGNMENT.c.client_id == CLIENT_ID)
+
+
+def belongs_to(child: FromClause, key: str, parent: FromClause, is_of_client: ColumnElement[bool]) -> Any:
+    """The row belongs to a parent row of the client. Citus finds that within the rows of a caregiver."""
+    is_listed = child.c[key].in_(select(parent.c.id).where(is_of_client))
+    is_there = exists().where(
+        parent.c.caregiver_id == child.c.caregiver_id, parent.c.id == child.c[key], is_of_client
+    )
+    return PerDatabase(sqlite=is_listed, postgresql=is_listed, citus=is_there)
+
+
+def locked(rows: Select[Any]) -> Statement:
+    """Citus locks rows of one caregiver only, so `erasing` locks the sessions there. Every change of other
+    rows locks its session first."""
+    return Statement(lambda kind: rows if kind == "citus" else rows.with_for_update())
+
+
+IS_ASSIGNMENT_OF_CLIENT = ASSIGNMENT.c.client_id == CLIENT_ID
 IS_EVENT_OF_CLIENT = and_(among(EVENT.c.caregiver_id, "caregivers"), EVENT.c.client_id == CLIENT_ID)
 
 ERASED = "erased"
@@ -69,11 +91,10 @@ LOCK_IDEMPOTENCY_KEYS = Statement(lock_idempotency_keys)
 
 # Until the transaction ends, no other transaction opens a session with the client.
 LOCK_CLIENT = Statement(select(CLIENT.c.id).where(CLIENT.c.id == CLIENT_ID).with_for_update())
-LOCK_SESSIONS_OF_CLIENT = Statement(
+LOCK_SESSIONS_OF_CLIENT = locked(
     select(SESSION.c.id, SESSION.c.caregiver_id)
     .where(SESSION.c.client_id == CLIENT_ID)
     .order_by(SESSION.c.id)
-    .with_for_update()
 )
 # The sessions with a CLIENT_ERASED event.
 FIND_ERASED_SESSIONS = Statement(
@@ -103,15 +124,20 @@ ERASE_SESSIONS = Statement(
 )
 SKIP_REMINDERS = Statement(
     update(REMINDER)
-    .where(REMINDER.c.assignment_id.in_(ASSIGNMENT_IDS), REMINDER.c.state == ReminderState.SCHEDULED.value)
+    .where(
+        belongs_to(REMINDER, "assignment_id", ASSIGNMENT, IS_ASSIGNMENT_OF_CLIENT),
+        REMINDER.c.state == ReminderState.SCHEDULED.value,
+    )
     .values(state=ReminderState.SKIPPED.value)
 )
 DROP_DRAFTS = Statement(delete(SET).where(SET.c.client_id == CLIENT_ID, ~is_final(SET)).returning(SET.c.id))
-FIND_SETS = Statement(select(*SET.c["id", "answers"]).where(SET.c.client_id == CLIENT_ID).with_for_update())
-REWRITE_SET = Statement(update(SET).where(SET.c.id == id_parameter("answer_set")).values(answers=ANSWERS))
+FIND_SETS = locked(select(*SET.c["caregiver_id", "id", "answers"]).where(SET.c.client_id == CLIENT_ID))
+REWRITE_SET = Statement(
+    update(SET).where(SET.c.id == id_parameter("answer_set"), is_of_caregiver(SET)).values(answers=ANSWERS)
+)
 BLANK_FEEDBACKS = Statement(
     update(FEEDBACK)
-    .where(FEEDBACK.c.assignment_id.in_(ASSIGNMENT_IDS), FEEDBACK.c.text != "")
+    .where(belongs_to(FEEDBACK, "assignment_id", ASSIGNMENT, IS_ASSIGNMENT_OF_CLIENT), FEEDBACK.c.text != "")
     .values(text="")
     .returning(literal(1))
 )
@@ -131,6 +157,6 @@ CLEAR_RESPONSES = Statement(
 # Removes the stored webhook responses, which may contain texts of the client.
 CLEAR_WEBHOOK_ANSWERS = Statement(
     update(DELIVERY)
-    .where(DELIVERY.c.event_id.in_(select(EVENT.c.id).where(IS_EVENT_OF_CLIENT)))
+    .where(belongs_to(DELIVERY, "event_id", EVENT, IS_EVENT_OF_CLIENT))
     .values(last_answer=null())
 )

@@ -11,7 +11,7 @@ from sqlalchemy import and_, delete, exists, func, or_, select
 
 from app.db.audit.records import DRAFTS, About, operator_record, recording
 from app.db.moments import known_moment
-from app.db.reader.access import is_final, is_of_caregiver
+from app.db.reader.access import has_caregiver_of, is_final, is_of_caregiver
 from app.db.sql import Operation, Statement, among, id_parameter, insert_if_absent, moment_parameter
 from app.db.statements.dispatch import SEARCH_LIMIT, has_state
 from app.db.tables import (
@@ -44,7 +44,7 @@ def found_in(rows: list[Any]) -> Found:
 IS_REMOVABLE = and_(
     EVENT.c.hand_over_date.is_not(None),
     EVENT.c.kind != EventKind.CLIENT_ERASED.value,
-    ~exists().where(DELIVERY.c.event_id == EVENT.c.id),
+    ~exists().where(DELIVERY.c.event_id == EVENT.c.id, has_caregiver_of(DELIVERY, EVENT)),
 )
 ITS_DELIVERY = and_(is_of_caregiver(DELIVERY), DELIVERY.c.event_id == EVENT.c.id)
 
@@ -122,9 +122,9 @@ def removing_dead(now: datetime, caregiver: int, events: list[int]) -> Operation
 FIND_DRAFTS = Statement(
     select(SET.c.caregiver_id, SET.c.id)
     .select_from(
-        SET.join(ASSIGNMENT, ASSIGNMENT.c.id == SET.c.assignment_id).join(
-            SESSION, SESSION.c.id == ASSIGNMENT.c.session_id
-        )
+        SET.join(
+            ASSIGNMENT, and_(ASSIGNMENT.c.id == SET.c.assignment_id, has_caregiver_of(ASSIGNMENT, SET))
+        ).join(SESSION, and_(SESSION.c.id == ASSIGNMENT.c.session_id, has_caregiver_of(SESSION, ASSIGNMENT)))
     )
     .where(
         SET.c.id > id_parameter("after"),

@@ -13,6 +13,7 @@ from app.db.sql import (
     moment_parameter,
     text_parameter,
 )
+from app.db.statements.conditions import is_known_client
 from app.db.tables import (
     Assignment,
     AssignmentStatus,
@@ -29,25 +30,19 @@ ASSIGNMENT, REMINDER = table_of(Assignment), table_of(Reminder)
 
 # --- opening --------------------------------------------------------------------------------------
 
+HAS_CAREGIVER = is_known_client(CLIENT)
+LIVING = select(CLIENT.c.id).where(CLIENT.c.erase_date.is_(None))
 # Finds a client by the external identifier, and whether there is a relationship with the caregiver. Waits for
 # a concurrent erasure.
 FIND_CLIENT = Statement(
-    select(
-        CLIENT.c.id,
-        select(literal(1))
-        .where(RELATIONSHIP.c.client_id == CLIENT.c.id, is_of_caregiver(RELATIONSHIP))
-        .exists(),
-    )
-    .where(CLIENT.c.oppt_id == text_parameter("oppt_id"), CLIENT.c.erase_date.is_(None))
+    LIVING.add_columns(HAS_CAREGIVER)
+    .where(CLIENT.c.oppt_id == text_parameter("oppt_id"))
     .with_for_update(read=True, key_share=True, of=CLIENT)
 )
 FIND_MY_CLIENT = Statement(
-    select(CLIENT.c.id)
-    .join(RELATIONSHIP, RELATIONSHIP.c.client_id == CLIENT.c.id)
-    .where(
-        CLIENT.c.id == id_parameter("of_client"), CLIENT.c.erase_date.is_(None), is_of_caregiver(RELATIONSHIP)
+    LIVING.where(CLIENT.c.id == id_parameter("of_client"), HAS_CAREGIVER).with_for_update(
+        read=True, key_share=True, of=CLIENT
     )
-    .with_for_update(read=True, key_share=True, of=CLIENT)
 )
 RELATE = insert_if_absent(
     RELATIONSHIP, {"client_id": id_parameter("client"), "caregiver_id": id_parameter("caregiver")}

@@ -1,0 +1,144 @@
+"""Checks that the everyday statements of a distributed database use one shard for each caregiver."""
+
+import re
+from collections.abc import Iterator
+from types import ModuleType
+from typing import NamedTuple
+
+from sqlalchemy import text
+
+from app.care.subscriptions import KINDS_BY_ROLE
+from app.db.event_log import events_from, find_event, newest_stable_event
+from app.db.reader.access import CAREGIVERS_OF_CLIENT
+from app.db.reader.document import read_of_ids, read_of_page
+from app.db.reader.entities import ENTITIES, ToOne
+from app.db.reader.plans import PlanNode, plan_of
+from app.db.reader.queries import CountedBy, Form, count_of_rows
+from app.db.reader.selection import Link, PageRequest, ReaderRole, Selection, Where
+from app.db.sql import DATABASE_KIND, CompiledStatement, Operation, Statement
+from app.db.statements import answers, assignments, deliveries, dispatch, events, sessions
+from app.db.statements.conditions import is_my_client
+from app.db.tables import Client, Table, table_of
+from app.doctor.findings import Finding, Installation, failed, ok
+from app.telemetry.wording import counted
+
+CAREGIVERS = (1, 2, 3)  # of a client with several
+CHANGES: tuple[ModuleType, ...] = (answers, assignments, deliveries, dispatch, events, sessions)
+PARAMETER = re.compile(r"\$(\d+)(?:::([A-Z]+(?: WITH TIME ZONE)?\[\]|TIMESTAMP|BOOLEAN|JSON)?)?")
+SAMPLES = {"TIMESTAMP": "2026-11-21", "BOOLEAN": "true", "JSON": "[]", "": "1"}
+SHARDS = re.compile(r'"Task Count": (\d+)')
+
+
+class Everyday(NamedTuple):
+    name: str
+    statement: Statement
+    caregivers: tuple[int, ...] = CAREGIVERS[:1]
+
+
+# --- the statements -------------------------------------------------------------------------------
+
+
+def everyday_statements() -> Iterator[Everyday]:
+    """Reads of every table with all of its links, and the changes that name a caregiver."""
+    for table, entity in ENTITIES.items():
+        if entity.is_care or table is Client:
+            yield from reads_of(table)
+    for role, kinds in KINDS_BY_ROLE.items():
+        viewer = "client" if role == "CLIENT" else "caregiver"
+        of_role = (events_from(viewer, kinds, True), newest_stable_event(viewer), find_event(viewer, kinds))
+        for statement in of_role:
+            yield Everyday(f"the events of a {viewer}", statement, CAREGIVERS)
+    yield Everyday("the caregivers of a client", CAREGIVERS_OF_CLIENT)
+    for module in CHANGES:
+        for name, value in vars(module).items():
+            for statement in value.values() if isinstance(value, dict) else [value]:
+                if isinstance(statement, Statement) and finds_rows_of_caregiver(statement):
+                    yield Everyday(name, statement)
+
+
+def finds_rows_of_caregiver(statement: Statement) -> bool:
+    """Leaves out searches of the dispatcher in all shards, and inserts, which cannot be planned in a read."""
+    if statement.for_("citus").sql.startswith("INSERT"):
+        return False
+    return not {"caregiver", "caregivers"}.isdisjoint(dict(statement.for_("citus").parameters))
+
+
+def reads_of(table: Table) -> Iterator[Everyday]:
+    selection, where = everything_of(table), (Where(is_my_client),) if table is Client else ()
+    request = PageRequest(with_total=True, where=where)
+    counted_by = CountedBy(table, None, where)
+    roles: tuple[ReaderRole, ...] = ("caregiver", "client of one")
+    for role in roles[:1] if where else roles:
+        name = f"{table_of(table).name} rows of a {role}"
+        yield Everyday(name, read_of_page(table, selection, role, request, counted_by).statement)
+        yield Everyday(name, read_of_ids(table, selection, role, where, is_single=False).statement)
+    name, role = f"{table_of(table).name} rows of a client of several", "client of several"
+    forms: tuple[Form, ...] = ("ids",) if where else ("page", "ids")
+    for form in forms:
+        for statement in statements_of(plan_of(table, selection, role, form)):
+            yield Everyday(name, statement, CAREGIVERS)
+    if not where:
+        yield Everyday(name, count_of_rows(table, role, ()), CAREGIVERS)
+
+
+def everything_of(table: Table, depth: int = 2) -> Selection:
+    """All columns and links, each list in full and as a page, some levels deep."""
+    columns = frozenset(ENTITIES[table].columns)
+    links = []
+    for name, link in ENTITIES[table].links.items() if depth else ():
+        selection = everything_of(link.target, depth - 1)
+        links.append(Link(name, selection))
+        if not isinstance(link, ToOne):
+            links.append(Link(name, selection, PageRequest(with_total=True)))
+    return Selection(columns, tuple(links))
+
+
+def statements_of(node: PlanNode) -> Iterator[Statement]:
+    yield node.statement
+    for child in node.children:
+        yield from statements_of(child.node)
+        if child.count is not None:
+            yield child.count
+
+
+# --- their plans ----------------------------------------------------------------------------------
+
+
+def check_routing(installation: Installation) -> Iterator[Finding]:
+    found = installation.read(counting_shards())
+    too_many = {one.name: shards for one, shards in found if shards > len(one.caregivers)}
+    for name, shards in sorted(too_many.items()):
+        message = f"{name}: one statement reads {counted(shards, 'shard')}"
+        advice = "run `care-gateway distribute` again; if that does not help, report this as a defect"
+        yield failed("routing", message, advice)
+    if found and not too_many:
+        message = f"{counted(len(found), 'everyday statement')} use one shard for each caregiver"
+        yield ok("routing", message)
+
+
+def counting_shards() -> Operation[list[tuple[Everyday, int]]]:
+    """The everyday statements with the number of shards that their plans use; none on other databases."""
+    (kind,) = yield DATABASE_KIND
+    found = []
+    for one in everyday_statements() if kind == "citus" else ():
+        written = with_samples(one.statement.for_("citus"), one.caregivers)
+        rows = yield explain(written), {}
+        found.append((one, sum(map(int, SHARDS.findall(rows[0][0])))))
+    return found
+
+
+def explain(sql: str) -> Statement:
+    return Statement(lambda kind: text(f"EXPLAIN (FORMAT JSON, COSTS OFF) {sql}".replace(":", "\\:")))
+
+
+def with_samples(written: CompiledStatement, caregivers: tuple[int, ...]) -> str:
+    """The statement with a value in place of each parameter. Only those of caregivers choose shards."""
+
+    def sample(found: re.Match[str]) -> str:
+        name, _ = written.parameters[int(found[1]) - 1]
+        kind = found[2] or ""
+        items = ", ".join(map(str, caregivers)) if name == "caregivers" else "1"
+        value = f"{{{items}}}" if kind.endswith("[]") else SAMPLES[kind]
+        return f"'{value}'{found[0].removeprefix('$' + found[1])}"
+
+    return PARAMETER.sub(sample, written.sql)

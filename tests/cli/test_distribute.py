@@ -1,0 +1,94 @@
+"""Promise: `distribute` keeps all rows, can be repeated after a failure, and rejects other databases. The
+tests on Citus run by `make distributed`."""
+
+import asyncio
+from collections.abc import Iterator
+
+import pytest
+
+from app.db.admin.distributing import run_step, steps
+from app.db.admin.migrate import migrate, newest_version
+from app.db.admin.orm import connect_postgres
+from app.db.drivers.interface import location_of
+from app.db.session_counters import differences
+from app.settings import Settings
+from tests import citus
+from tests.callers import load, run_read
+from tests.cli.conftest import Command, assert_rejected
+from tests.db import raw
+from tests.factories import a_world
+from tests.postgres import url_of
+
+on_a_cluster = pytest.mark.skipif(not citus.COORDINATOR, reason="make distributed names a cluster")
+ON_COORDINATOR = "SELECT count(*) FROM pg_dist_partition WHERE partmethod = 'h'"
+
+
+def test_another_database_is_rejected(command: Command, settings: Settings, kind: str) -> None:
+    if kind == "citus":
+        return
+    reasons = {
+        "sqlite": "SQLite cannot be distributed; CARE_DATABASE_URL must name a coordinator of Citus",
+        "postgresql": "this database has no Citus; run CREATE EXTENSION citus on every machine first",
+    }
+    assert_rejected(command("distribute"), reasons[kind])
+
+
+@pytest.fixture
+def empty() -> Iterator[str]:
+    urls = citus.servers()
+    name = citus.create_database(urls)
+    yield url_of(urls[0], name)
+    citus.drop_database(urls, name)
+
+
+async def run_steps(url: str, count: int) -> None:
+    connection = await connect_postgres(url)
+    try:
+        for step in list(steps(citus.SHARDS))[:count]:
+            await run_step(connection, step)
+    finally:
+        await connection.close()
+
+
+@on_a_cluster
+@pytest.mark.parametrize("done", [0, 5, 14, 19, 26, 33])
+def test_all_rows_are_kept_also_after_an_interruption(command: Command, empty: str, done: int) -> None:
+    asyncio.run(migrate(empty))
+    load(empty, a_world())
+    before = raw.row_counts(empty)
+    asyncio.run(run_steps(empty, done))
+
+    results = [command("distribute", "--shards", "4", database_url=empty) for _ in range(2)]
+
+    said = f"{location_of(empty)} is distributed by caregiver\n"
+    assert [(one.exit_code, one.stdout) for one in results] == [(0, said)] * 2
+    assert raw.row_counts(empty) == before
+    assert raw.run(empty, ON_COORDINATOR) == [(8,)]
+    assert run_read(empty, differences()) == []
+    assert (
+        "everyday statements use one shard for each caregiver" in command("doctor", database_url=empty).stdout
+    )
+
+
+@on_a_cluster
+def test_tables_of_another_version_are_rejected(command: Command, empty: str) -> None:
+    needed = f"and this version needs {newest_version()}; run `care-gateway migrate` first"
+    assert_rejected(command("distribute", database_url=empty), f"the tables do not exist, {needed}")
+    asyncio.run(migrate(empty))
+    raw.run(empty, "UPDATE alembic_version SET version_num = '0008'")
+
+    assert_rejected(command("distribute", database_url=empty), f"the tables are of version 0008, {needed}")
+
+
+@on_a_cluster
+def test_a_coordinator_without_workers_is_rejected(command: Command) -> None:
+    urls = citus.servers()
+    name = citus.create_database(urls, has_workers=False)
+    asyncio.run(migrate(url_of(urls[0], name)))
+
+    rejected = command("distribute", database_url=url_of(urls[0], name))
+
+    citus.drop_database(urls, name)
+    assert_rejected(
+        rejected, "no worker is registered; run SELECT citus_add_node(...) on the coordinator first"
+    )
