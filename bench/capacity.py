@@ -14,10 +14,10 @@ from random import Random
 
 # --- measured costs -------------------------------------------------------------------------------------
 
-# Microseconds of processor time per request: gateway, PostgreSQL. Their sum is of docs/performance.md, from
-# `bench/run.py bench --on postgresql`. The gateway's share is 72 % as measured for R3; of changes 50 %, which
-# is assumed. An audit record adds 40 to all but G1. A subscription's check is assumed to be half of G3.
-COSTS = {"G1": (554, 216), "G2": (828, 307), "G3": (404, 141), "change": (640, 599), "check": (182, 70)}
+# Microseconds of processor time per request: gateway, PostgreSQL; as measured by `bench/run.py bench --on
+# postgresql` apart for the two, with G4 for changes. An audit record adds 40 to all but G1. A subscription's
+# check is assumed to be half of G3.
+COSTS = {"G1": (359, 257), "G2": (529, 392), "G3": (290, 98), "change": (680, 571), "check": (145, 49)}
 CITUS_FACTOR = 0.67 / 0.13  # milliseconds of a page on Citus and on one PostgreSQL, on the same two cores
 # Bytes per row with indexes: pg_total_relation_size of `bench/dataset.py` and of 300 requests of each kind.
 SESSION, ASSIGNMENT, ANSWER_SET, REMINDER, EVENT, AUDIT = 813, 351, 1062, 328, 382, 365
