@@ -193,6 +193,8 @@ def locking_assignment(
     values = {**scope_values(access), "assignment": assignment_id}
     if access.client is not None and (yield DATABASE_KIND)[0] == "citus":
         values = yield from finding_caregiver({**(yield from reading_scope_values(access)), **values})
+        if not values["caregivers"]:
+            raise NotFound(what, member)
     found = yield statement, values
     if not found:
         raise NotFound(what, member)

@@ -9,6 +9,7 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from app.care.sessions import time_state
+from app.db.moments import known_moment
 from app.db.reader.plans import Row
 from app.db.tables import AssignmentStatus
 from app.rest_compat.members import Members
@@ -16,7 +17,7 @@ from app.rest_compat.members import Members
 MAX_CACHED = 8192
 
 
-class LocalTimes(dict[str | None, str | None]):
+class LocalTimes(dict[str | datetime | None, str | None]):
     """Maps a stored moment to local time in the service zone, truncated to the minute. A cache, as a page has
     up to some hundred of them."""
 
@@ -24,11 +25,11 @@ class LocalTimes(dict[str | None, str | None]):
         super().__init__({None: None})
         self.zone = zone
 
-    def __missing__(self, moment: str) -> str:
+    def __missing__(self, moment: str | datetime) -> str:
         if len(self) > MAX_CACHED:
             self.clear()
             self[None] = None
-        local = datetime.fromisoformat(f"{moment[:16]}Z").astimezone(self.zone)
+        local = known_moment(moment).astimezone(self.zone)
         text = local.isoformat(" ", "minutes")[:16].replace("-", "/")
         self[moment] = text
         return text
