@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from app.db.drivers.citus import is_distributed, steps_on_citus
 from app.db.drivers.connections import ACQUIRE_SECONDS, open_pool
-from app.db.drivers.faults import CONFLICTS, is_lost, is_open, raising_unavailable
+from app.db.drivers.faults import CONFLICTS, is_lost, is_of_worker, is_open, raising_unavailable
 from app.db.drivers.interface import CHANNEL, DatabaseUnavailable, Occupancy, OutcomeUnknown
 from app.db.sql import (
     DATABASE_KIND,
@@ -122,7 +122,7 @@ class PostgresDatabase:
             try:
                 yield connection
             except BaseException as fault:
-                if isinstance(fault, DatabaseUnavailable) and is_lost(fault.__cause__):
+                if isinstance(fault, DatabaseUnavailable) and self.is_lost(fault.__cause__, connection):
                     await self.drop_connections(connection, losses)
                 await self.return_to_pool(connection)
                 raise
@@ -132,6 +132,9 @@ class PostgresDatabase:
                 await self.return_to_pool(connection)
         finally:
             self.turns.release()
+
+    def is_lost(self, fault: BaseException | None, connection: Any) -> bool:
+        return is_lost(fault) and not (self.is_distributed and is_of_worker(fault, connection))
 
     async def drop_connections(self, lost: Any, losses: int) -> None:
         """The first caller that notices a loss closes the idle connections too, because they lead to the same
