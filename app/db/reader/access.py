@@ -4,13 +4,13 @@ The relationship key limits rows to the viewer's relationships. Two rules hold f
 skip withdrawn assignments, and only the client may see a draft.
 """
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import BigInteger, ColumnElement, FromClause, and_, bindparam, func, literal_column, select
 from sqlalchemy.sql import operators
 from sqlalchemy.sql.elements import UnaryExpression
 
-from app.db.reader.selection import AccessScope, ReaderRole
+from app.db.reader.selection import AccessScope, ReaderRole, Shown
 from app.db.sql import (
     Operation,
     PerDatabase,
@@ -93,17 +93,22 @@ def scope_values(access: AccessScope) -> Values:
     }
 
 
-Scope = tuple[ReaderRole, Values]  # of a statement: the role that it is written for, and its parameters
+class ReaderScope(NamedTuple):
+    """For whom statements are written, their parameters, and the answer sets that they have shown so far."""
+
+    role: ReaderRole
+    values: Values
+    shown: dict[int, Shown]
 
 
-def reading_scope(access: AccessScope, is_distributed: bool) -> Operation[Scope]:
+def reading_scope(access: AccessScope, is_distributed: bool) -> Operation[ReaderScope]:
     """Reads the caregivers of a client first. Their number decides on the statements for Citus."""
     values = yield from reading_scope_values(access)
     if access.client is None or not is_distributed:
-        return access.role, values
+        return ReaderScope(access.role, values, access.shown)
     if len(values["caregivers"]) == 1:
-        return "client of one", {**values, "caregivers": values["caregivers"][0]}
-    return "client of several", values
+        return ReaderScope("client of one", {**values, "caregivers": values["caregivers"][0]}, access.shown)
+    return ReaderScope("client of several", values, access.shown)
 
 
 def reading_scope_values(access: AccessScope) -> Operation[Values]:

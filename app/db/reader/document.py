@@ -17,7 +17,7 @@ from sqlalchemy.sql.elements import BindParameter
 from sqlalchemy.sql.visitors import replacement_traverse
 
 from app.db.moments import Moment
-from app.db.reader.access import CAREGIVERS, Scope
+from app.db.reader.access import CAREGIVERS, ReaderScope
 from app.db.reader.entities import ENTITIES
 from app.db.reader.plans import ChildPlan, Page, PlanNode, Row, as_page, note_shown, plan_of
 from app.db.reader.queries import (
@@ -32,7 +32,7 @@ from app.db.reader.queries import (
     select_count_of_linked,
     sort_columns,
 )
-from app.db.reader.selection import AccessScope, Link, PageRequest, Path, ReaderRole, Selection, Shown, Where
+from app.db.reader.selection import Link, PageRequest, Path, ReaderRole, Selection, Shown, Where
 from app.db.sql import OnlyStatement, Operation, Statement, Values, among, count_parameter, is_the_id
 from app.db.tables import Table, table_of
 
@@ -74,41 +74,29 @@ def page_values(request: PageRequest) -> Values:
 
 
 def reading_page(
-    table: Table,
-    access: AccessScope,
-    scope: Scope,
-    request: PageRequest,
-    selection: Selection,
-    counted: CountedBy,
+    table: Table, scope: ReaderScope, request: PageRequest, selection: Selection, counted: CountedBy
 ) -> Operation[Page]:
     if not (request.with_rows or request.with_total):
         return as_page([], has_next=False, request=request, total=None)
-    role, values = scope
-    key = ("document", table, role, request, counted)
+    key = ("document", table, scope.role, request, counted)
     reading: Reading | None = selection.plans.get(key)
     if reading is None:
-        reading = selection.plans[key] = read_of_page(table, selection, role, request, counted)
-    values = values | page_values(request) | {"offset": request.offset}
+        reading = selection.plans[key] = read_of_page(table, selection, scope.role, request, counted)
+    values = scope.values | page_values(request) | {"offset": request.offset}
     count, arrays = yield from reading.run(selection, values)
-    return page_of(reading.node, selection, request, count, arrays, access.shown)
+    return page_of(reading.node, selection, request, count, arrays, scope.shown)
 
 
 def reading_ids(
-    table: Table,
-    access: AccessScope,
-    scope: Scope,
-    ids: list[int],
-    selection: Selection,
-    where: tuple[Where, ...],
+    table: Table, scope: ReaderScope, ids: list[int], selection: Selection, where: tuple[Where, ...]
 ) -> Operation[list[Row]]:
-    role, values = scope
     is_single = len(ids) == 1
-    key = ("document", table, role, where, is_single)
+    key = ("document", table, scope.role, where, is_single)
     reading: Reading | None = selection.plans.get(key)
     if reading is None:
-        reading = selection.plans[key] = read_of_ids(table, selection, role, where, is_single)
-    _, arrays = yield from reading.run(selection, values | {"ids": ids[0] if is_single else ids})
-    return rows_of(reading.node, selection, arrays, access.shown)
+        reading = selection.plans[key] = read_of_ids(table, selection, scope.role, where, is_single)
+    _, arrays = yield from reading.run(selection, scope.values | {"ids": ids[0] if is_single else ids})
+    return rows_of(reading.node, selection, arrays, scope.shown)
 
 
 # --- writing the statement ------------------------------------------------------------------------

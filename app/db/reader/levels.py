@@ -9,10 +9,10 @@ from collections.abc import Callable
 from operator import itemgetter
 from typing import Any
 
-from app.db.reader.access import Scope
+from app.db.reader.access import ReaderScope
 from app.db.reader.plans import ChildPlan, Page, PlanNode, Row, as_page, note_shown, plan_of
 from app.db.reader.queries import CountedBy, count_of_rows
-from app.db.reader.selection import AccessScope, PageRequest, Selection, Where
+from app.db.reader.selection import PageRequest, Selection, Where
 from app.db.sql import Operation, Statement, Values
 from app.db.tables import Table
 
@@ -22,38 +22,26 @@ SHOWN = "shown"  # a value that no statement has as a parameter
 
 
 def reading_page(
-    table: Table,
-    access: AccessScope,
-    scope: Scope,
-    request: PageRequest,
-    selection: Selection,
-    counted: CountedBy,
+    table: Table, scope: ReaderScope, request: PageRequest, selection: Selection, counted: CountedBy
 ) -> Operation[Page]:
-    role, values = scope
-    values = values | request.values | {SHOWN: access.shown}
+    values = scope.values | request.values | {SHOWN: scope.shown}
     total = None
     if request.with_total:
-        count = count_of_rows(counted.table, role, counted.where, counted.counter)
+        count = count_of_rows(counted.table, scope.role, counted.where, counted.counter)
         total = int((yield count, values)[0][0])
     if not request.with_rows:
         return page_of([], request, total)
-    node = plan_of(table, selection, role, "page", request.where, request.order)
+    node = plan_of(table, selection, scope.role, "page", request.where, request.order)
     values |= {**request.bounds, "limit": request.first + 1, "offset": request.offset}
     rows = yield from reading_node(node, selection, (node.statement, values), request)
     return page_of(rows, request, total)
 
 
 def reading_ids(
-    table: Table,
-    access: AccessScope,
-    scope: Scope,
-    ids: list[int],
-    selection: Selection,
-    where: tuple[Where, ...],
+    table: Table, scope: ReaderScope, ids: list[int], selection: Selection, where: tuple[Where, ...]
 ) -> Operation[list[Row]]:
-    role, values = scope
-    node = plan_of(table, selection, role, "ids", where)
-    read = read_of_ids(node, values | {SHOWN: access.shown}, "ids", ids)
+    node = plan_of(table, selection, scope.role, "ids", where)
+    read = read_of_ids(node, scope.values | {SHOWN: scope.shown}, "ids", ids)
     return (yield from reading_node(node, selection, read))
 
 

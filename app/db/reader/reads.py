@@ -3,8 +3,10 @@
 levels.py reads them on SQLite, document.py on PostgreSQL, and on Citus wherever one machine has all rows.
 """
 
+from typing import Any
+
 from app.db.reader import document, levels
-from app.db.reader.access import Scope, reading_scope, scope_values
+from app.db.reader.access import ReaderScope, reading_scope, scope_values
 from app.db.reader.plans import Page, Row, plan_of
 from app.db.reader.queries import CountedBy
 from app.db.reader.selection import AccessScope, PageRequest, Selection, Where
@@ -23,28 +25,29 @@ def list_rows(
 ) -> Operation[Page]:
     """One page of a list."""
     counted = counted_by or CountedBy(table, None, request.where)
-    in_one, scope = yield from choosing_form(access)
-    reading_page = document.reading_page if in_one else levels.reading_page
-    return (yield from reading_page(table, access, scope, request, selection, counted))
+    reader, scope = yield from choosing_reader(access)
+    page: Page = yield from reader.reading_page(table, scope, request, selection, counted)
+    return page
 
 
 def get_rows(
     table: Table, access: AccessScope, ids: list[int], selection: Selection, where: tuple[Where, ...] = ()
 ) -> Operation[list[Row]]:
     """The rows that the viewer may see, in the order of their ids."""
-    in_one, scope = yield from choosing_form(access)
-    reading_ids = document.reading_ids if in_one else levels.reading_ids
-    return (yield from reading_ids(table, access, scope, ids, selection, where))
+    reader, scope = yield from choosing_reader(access)
+    rows: list[Row] = yield from reader.reading_ids(table, scope, ids, selection, where)
+    return rows
 
 
-def choosing_form(access: AccessScope) -> Operation[tuple[bool, Scope]]:
-    """Whether one statement reads everything. PostgreSQL finds the caregivers of a client in the statement
+def choosing_reader(access: AccessScope) -> Operation[tuple[Any, ReaderScope]]:
+    """The module for this database and viewer. PostgreSQL finds the caregivers of a client in the statement
     itself. Citus must know them before, to find the machines."""
     (kind,) = yield DATABASE_KIND
     if kind == "postgresql":
-        return True, (access.role, scope_values(access))
+        return document, ReaderScope(access.role, scope_values(access), access.shown)
     scope = yield from reading_scope(access, is_distributed=kind == "citus")
-    return kind == "citus" and scope[0] != "client of several", scope
+    in_one = kind == "citus" and scope.role != "client of several"
+    return document if in_one else levels, scope
 
 
 def rows_of_ids(table: Table, access: AccessScope, ids: list[int], selection: Selection) -> list[Row]:
