@@ -91,3 +91,14 @@ def test_saving_and_submitting_answers_are_four_round_trips(gateway: Gateway, se
         [payload] = client.data(query, input=given).values()
         assert payload["userErrors"] == []
         assert take(gateway, sent) == ["BEGIN", "SELECT", "WITH", "COMMIT"], what
+
+
+def test_a_statement_has_one_plan_for_all_values(gateway: Gateway) -> None:
+    async def plan_cache_mode(db: Any) -> str:
+        async with db.connection() as connection:
+            return str(await connection.fetchval("SHOW plan_cache_mode"))
+
+    assert gateway.client.portal is not None
+    mode = gateway.client.portal.call(plan_cache_mode, gateway.database)
+
+    assert mode == "force_generic_plan"
