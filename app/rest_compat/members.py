@@ -31,7 +31,7 @@ class Members:
         return body
 
     def add_reader(self, kind: type[Row]) -> Reader:
-        """Each selection has its own class of rows; the service has one for each document and role."""
+        """Rows have a class for each document and combination of filters, of which there are a few."""
         places = {name: place_of(kind, path) for name, path in self.paths.items()}
         get_values = itemgetter(*(index for index, _ in places.values()))
         reader = get_values, [(name, convert) for name, (_, convert) in places.items() if convert]
