@@ -34,9 +34,11 @@ def copy(source: str, target: str) -> None:
     if not target.startswith(("postgresql://", "postgres://")):
         raise click.UsageError("--to, or CARE_DATABASE_URL, must begin with postgresql://")
     settings = settings_or_warn().model_copy(update={"database_url": target})
-    with locked_source(sqlite_path(source)) as connection:
-        with naming(source):
-            refuse_version(version_in(connection))
+    with locked_source(sqlite_path(source).absolute()) as connection:
+        if (version := version_in(connection)) is None:
+            raise DatabaseError(f"{location_of(source)} is not a database of this service")
+        with naming(source, f" (with CARE_DATABASE_URL={source})"):
+            refuse_version(version)
         with naming(target):
             asyncio.run(migrate_empty(target))
             check_database(settings)
@@ -62,9 +64,9 @@ def copy_with_progress(settings: Settings, source: sqlite3.Connection) -> dict[s
 
 
 @contextmanager
-def naming(url: str) -> Iterator[None]:
+def naming(url: str, end: str = "") -> Iterator[None]:
     """Begins the message of an error with the database."""
     try:
         yield
     except DatabaseError as error:
-        raise DatabaseError(f"{location_of(url)}: {error}") from None
+        raise DatabaseError(f"{location_of(url)}: {error}{end}") from None

@@ -133,6 +133,37 @@ def test_a_database_without_tables_is_migrated(source: str, postgres: str) -> No
         drop_database(postgres, name)
 
 
+def test_a_service_that_was_started_on_the_target_only_adds_its_counts_of_legacy_calls(
+    source: str, target: str, usual_settings: Settings
+) -> None:
+    for url in (source, target):
+        settings = usual_settings.model_copy(update={"database_url": url})
+        with opened(create_app(settings, clock=lambda: NOW)) as client:
+            assert client.get(legacy.SESSIONS).status_code == 401
+    before = sqlite_rows(source, "legacy_usage")
+
+    result = copy(source, target)
+
+    path, moment = f"GET {legacy.SESSIONS}", moment_as_text(NOW)
+    counted = ("2026-11-21", path, "", "unknown", 1, moment)
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert counted in before
+    assert sqlite_rows(target, "legacy_usage") == [
+        (*row[:4], 2, moment) if row == counted else row for row in before
+    ]
+    assert sqlite_rows(target, "legacy_day") == sqlite_rows(source, "legacy_day")
+
+
+def test_days_that_only_the_target_counted_are_kept(source: str, target: str) -> None:
+    raw.run(target, "INSERT INTO legacy_day VALUES ('2026-11-19', '2026-11-19T09:00:00Z')")
+
+    result = copy(source, target)
+
+    assert (result.exit_code, result.stderr) == (0, "")
+    own = ("2026-11-19", "2026-11-19T09:00:00.000000Z")
+    assert sqlite_rows(target, "legacy_day") == [own, *sqlite_rows(source, "legacy_day")]
+
+
 def test_the_guards_of_the_audit_log_are_active_after_the_copy(copied: tuple[str, str]) -> None:
     import asyncpg
 

@@ -28,19 +28,24 @@ def test_a_second_copy_is_rejected(source: str, target: str) -> None:
     result = copy(source, target)
 
     assert result.exit_code == 2
-    assert result.stderr.startswith(
-        "care-gateway: nothing was copied: the target must be empty, and it has rows in "
-    )
+    assert result.stderr.startswith("care-gateway: nothing was copied: the target has rows in ")
     assert {table: sqlite_rows(target, table) for table in EVERY_TABLE} == before
 
 
 def test_a_single_row_in_the_target_rejects_the_copy(source: str, target: str) -> None:
-    raw.run(target, "INSERT INTO legacy_day VALUES ('2026-11-20', now())")
+    raw.run(
+        target,
+        "INSERT INTO legacy_day VALUES ('2026-11-20', now())",
+        "INSERT INTO module (name) VALUES ('Rest')",
+    )
 
     result = copy(source, target)
 
-    rows = "nothing was copied: the target must be empty, and it has rows in legacy_day"
-    assert_rejected(result, rows)
+    assert_rejected(
+        result,
+        "nothing was copied: the target has rows in module; use a database that has no rows, or only those "
+        "that a started service writes (legacy_usage, legacy_day)",
+    )
     assert sqlite_rows(target, "session") == []
 
 
@@ -76,6 +81,7 @@ def test_tables_of_another_version_reject_the_copy(
 
     assert (result.exit_code, result.stdout, result.stderr.count("\n")) == (2, "", 1)
     assert result.stderr.startswith(f"care-gateway: {location_of(url)}: {message}")
+    assert result.stderr.endswith(f" (with CARE_DATABASE_URL={source})\n") == (side == "source")
     assert is_empty(target)
 
 
@@ -84,14 +90,18 @@ def test_a_source_without_tables_is_rejected(target: str, tmp_path: Path) -> Non
 
     result = copy(f"sqlite:///{tmp_path}/new.db", target)
 
-    advice = "the database has no tables; run `care-gateway migrate`"
-    assert_rejected(result, f"{tmp_path}/new.db: {advice}")
+    assert_rejected(result, f"{tmp_path}/new.db is not a database of this service")
 
 
-def test_a_missing_source_is_rejected_and_not_created(target: str, tmp_path: Path) -> None:
-    result = copy(f"sqlite:///{tmp_path}/none.db", target)
+def test_a_missing_source_is_rejected_and_not_created(
+    target: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
 
-    assert_rejected(result, f"there is no database at {tmp_path}/none.db; run `care-gateway migrate` first")
+    result = copy("sqlite:///none.db", target)
+
+    missing = f"there is no database at {tmp_path}/none.db"
+    assert_rejected(result, f"{missing}; `--from` must name an existing file")
     assert list(tmp_path.iterdir()) == []
 
 

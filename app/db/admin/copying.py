@@ -15,11 +15,13 @@ from sqlmodel import SQLModel
 from app.db.admin.migrate import migrate
 from app.db.admin.orm import connected
 from app.db.admin.restore import in_use, last_ids_of, lock_file
+from app.db.admin.usage import DAY, USAGE, reading_usage
 from app.db.drivers.factory import open_database
 from app.db.drivers.interface import DatabaseError
 from app.db.drivers.sqlite import check_sqlite
 from app.db.moments import Moment, as_moment, moment_as_text
 from app.db.sql import Bulk, Operation, Statement, compile_statement
+from app.db.statements.usage import ADD_DAY, adding_usage
 from app.db.tables import AuditCheckpoint, table_of
 from app.telemetry.wording import counted
 
@@ -35,9 +37,13 @@ def on_postgres(sql: str) -> Statement:
 
 
 LOCK_TABLES = on_postgres(f"LOCK TABLE {', '.join(map(str, TABLES))} IN EXCLUSIVE MODE")
+COUNTS = (USAGE, DAY)  # of legacy calls: the only rows that a service writes to an empty database
 FIND_TABLES_WITH_ROWS = on_postgres(
-    " UNION ALL ".join(f"SELECT '{table}' WHERE EXISTS (SELECT FROM {table})" for table in TABLES)
+    " UNION ALL ".join(
+        f"SELECT '{table}' WHERE EXISTS (SELECT FROM {table})" for table in TABLES if table not in COUNTS
+    )
 )
+REMOVE_COUNTS = tuple(on_postgres(f"DELETE FROM {table}") for table in COUNTS)
 # Checks that the seal of a checkpoint exists. Retention has removed the seals of older checkpoints.
 DISABLE_CHECK, ENABLE_CHECK = (
     on_postgres(f"ALTER TABLE {table_of(AuditCheckpoint)} {verb} TRIGGER audit_checkpoint_insert")
@@ -68,7 +74,7 @@ class Content:
 @contextmanager
 def locked_source(path: Path) -> Iterator[sqlite3.Connection]:
     """Raises DatabaseError while another process has the database open, and keeps others out of it."""
-    check_sqlite(path)
+    check_sqlite(path, if_missing="`--from` must name an existing file")
     try:
         with closing(lock_file(path)) as source:
             yield source
@@ -102,7 +108,13 @@ def copying(source: sqlite3.Connection, progress: Progress) -> Operation[dict[st
     yield LOCK_TABLES, {}
     if found := (yield FIND_TABLES_WITH_ROWS, {}):
         names = ", ".join(row[0] for row in found)
-        raise DatabaseError(f"nothing was copied: the target must be empty, and it has rows in {names}")
+        raise DatabaseError(
+            f"nothing was copied: the target has rows in {names}; use a database that has no rows, or only "
+            f"those that a started service writes ({', '.join(map(str, COUNTS))})"
+        )
+    stored = yield from reading_usage("")
+    for remove in REMOVE_COUNTS:
+        yield remove, {}
     yield DISABLE_CHECK, {}
     contents = {table: Content() for table in TABLES}
     for table, content in contents.items():
@@ -114,6 +126,9 @@ def copying(source: sqlite3.Connection, progress: Progress) -> Operation[dict[st
     for table, content in contents.items():
         if (copied := (yield from reading_back(table, progress))) != content:
             raise DatabaseError(f"nothing was copied: {table} has {content}, and the copy has {copied}")
+    yield from adding_usage(stored.usage)
+    for day, since in stored.days:
+        yield ADD_DAY, {"day": day, "since": since}
     yield ANALYZE, {}  # without statistics the first requests are slow
     return {table.name: content.rows for table, content in contents.items()}
 

@@ -284,7 +284,7 @@ def prepare_sqlite(connection: Any) -> None:
     connection.execute(f"PRAGMA busy_timeout = {BUSY_SECONDS * 1000}")
 
 
-def check_sqlite(path: Path) -> None:
+def check_sqlite(path: Path, if_missing: str = "run `care-gateway migrate` first") -> None:
     if sqlite3.sqlite_version_info < OLDEST_SQLITE:
         raise DatabaseError(f"SQLite {sqlite3.sqlite_version} is too old; 3.38 or newer is needed")
     try:
@@ -295,7 +295,7 @@ def check_sqlite(path: Path) -> None:
                 for name in ("journal_mode", "synchronous", "foreign_keys")
             }
     except FileNotFoundError:
-        raise DatabaseError(f"there is no database at {path}; run `care-gateway migrate` first") from None
+        raise DatabaseError(f"there is no database at {path}; {if_missing}") from None
     except (OSError, sqlite3.Error) as error:
         reason = (error.strerror if isinstance(error, OSError) else "") or str(error)
         raise DatabaseError(f"the database at {path} cannot be opened: {reason.lower()}") from None
