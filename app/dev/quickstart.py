@@ -1,7 +1,10 @@
 """The output of `make run`: URLs, tokens as shell variables, and example commands."""
 
+import shlex
+import sys
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import orjson
@@ -9,6 +12,7 @@ import orjson
 from app.care.context import Role
 from app.http.paths import ASSIGNMENTS, SESSIONS
 
+DOCS = Path(__file__).parents[2] / "docs" / "README.md"  # in a checkout only
 QUERY = "{ assignments(timeState: RUNNING, first: 2) { totalCount nodes { name status client { name } } } }"
 
 
@@ -33,11 +37,19 @@ def quickstart_text(base: str, tokens: Mapping[Role, str]) -> str:
             "GraphQL:",
             curl(Role.CAREGIVER, f"{base}/graphql", {"query": QUERY}),
             "",
-            "A new token: CARE_ENV=development .venv/bin/care-gateway token --role caregiver",
-            "Documentation: docs/README.md",
+            f"A new token, in the service's folder: CARE_ENV=development {command()} token --role caregiver",
+            *(["Documentation: docs/README.md"] if DOCS.exists() else []),
             "",
         ]
     )
+
+
+def command() -> str:
+    """The command that started this process."""
+    program = sys.argv[0]
+    if Path(program).name == "care-gateway":
+        return shlex.quote(program)
+    return f"{shlex.quote(sys.orig_argv[0])} -m app"
 
 
 def homework(now: datetime) -> dict[str, Any]:

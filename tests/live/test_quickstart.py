@@ -7,7 +7,9 @@ import shlex
 import shutil
 import signal
 import subprocess
+import sys
 from pathlib import Path
+from typing import Any
 
 import httpx2
 import jwt
@@ -18,7 +20,7 @@ from app.dev.tokens import KEY_FILE, public_key
 from app.settings import Environment, Settings
 from tests.callers import run_read
 from tests.db import raw
-from tests.live.processes import PATIENCE, Served, free_port, run, serving, start
+from tests.live.processes import PATIENCE, Served, environment, free_port, run, serving, start
 
 pytestmark = pytest.mark.live
 ASSIGNMENTS = "/gateway/profile/caregiver/session/assignment"
@@ -107,6 +109,33 @@ def viewer(url: str, token: str) -> object:
     return response.json()["data"]["viewer"]
 
 
+@pytest.mark.parametrize(
+    "command", [[sys.executable, "-m", "app"], [str(Path(sys.executable).with_name("care-gateway"))]]
+)
+def test_demo_prints_the_command_for_another_token_as_it_was_started(
+    tmp_path: Path, command: list[str]
+) -> None:
+    care = development(tmp_path)
+
+    output = run_program([*command, "demo"], care)
+
+    [line] = re.findall(r"^A new token, in the service's folder: (.*)$", output, re.MULTILINE)
+    assert line == f"CARE_ENV=development {shlex.join(command)} token --role caregiver"
+    token = run_program(["sh", "-c", line], care).strip()
+    assert claims_of(token, care)["authorities"] == ["CAREGIVER"]
+
+
+def run_program(words: list[str], care: dict[str, str]) -> str:
+    done = subprocess.run(words, env=environment(**care), capture_output=True, text=True, timeout=PATIENCE)
+    assert (done.returncode, done.stderr) == (0, "")
+    return done.stdout
+
+
+def claims_of(token: str, care: dict[str, str]) -> dict[str, Any]:
+    key = public_key(Settings(env=Environment.DEVELOPMENT, var=care["var"]))
+    return jwt.decode(token, key, algorithms=["RS256"])
+
+
 def test_several_workers_share_a_database_and_stop_together(tmp_path: Path) -> None:
     care = development(tmp_path)
     demo = run("demo", **care)
@@ -134,8 +163,7 @@ def test_processes_that_start_at_once_share_one_signing_key(tmp_path: Path) -> N
         one.communicate(timeout=PATIENCE)[0].strip() for one in [start(*words, **care) for _ in range(3)]
     ]
 
-    key = public_key(Settings(env=Environment.DEVELOPMENT, var=care["var"]))
-    users = [jwt.decode(token, key, algorithms=["RS256"])["user_name"] for token in tokens]
+    users = [claims_of(token, care)["user_name"] for token in tokens]
     assert users == ["jonas.berg@example.test"] * 3
     assert [path.name for path in (tmp_path / "var").iterdir()] == [KEY_FILE]
 
