@@ -1,6 +1,7 @@
 """`make clients`: runs the tests of third-party GraphQL clients, each file against its own service.
 
 Prints one line per test and exits with 1 if a test fails. Arguments are names of test files to run.
+TEST_DATABASE_URL=postgresql://... uses databases of this server, which may be behind PgBouncer.
 """
 
 import asyncio
@@ -14,7 +15,7 @@ from collections.abc import Collection
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from clients.service import HERE, World, demo_world, run_command, serving
+from clients.service import HERE, World, copied, demo_world, run_command, serving
 
 CONCURRENCY = os.cpu_count() or 2
 NODE = ["node", "--test-reporter=./clients/helpers/sentences.js", "--test-timeout=60000", "--test-force-exit"]
@@ -84,7 +85,7 @@ async def run_all(folder: Path, names: Collection[str]) -> bool:
 async def run_file(name: str, world: World, folder: Path, settings: dict[str, str]) -> bool:
     started = time.monotonic()
     command = [*(PYTEST if name.endswith(".py") else NODE), str(HERE / "tests" / name)]
-    async with serving(world, folder, **settings) as variables:
+    async with copied(world, folder) as own, serving(world, folder, **own, **settings) as variables:
         code, output = await run_command(command, os.environ | variables)
     is_passed = code == 0 and "  ok  " in output
     if not is_passed:

@@ -1,4 +1,7 @@
-"""Starts services with demo data on free ports, and restarts a service whenever it ends."""
+"""Starts services with demo data on free ports, and restarts a service whenever it ends.
+
+Each has a copy of one SQLite database, or with TEST_DATABASE_URL a new database of that PostgreSQL server.
+"""
 
 import asyncio
 import os
@@ -6,6 +9,7 @@ import re
 import shutil
 import signal
 import sys
+import uuid
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
@@ -15,6 +19,7 @@ from typing import IO
 import httpx2
 
 from tests.live.processes import PATIENCE, ROOT, environment, free_port
+from tests.postgres import execute, quoted, url_of
 
 HERE = Path(__file__).parent
 
@@ -29,18 +34,39 @@ class World:
 
 
 async def demo_world(folder: Path) -> World:
-    command = [sys.executable, "-m", "app", "demo"]
-    code, output = await run_command(command, environment(env="development", var=str(folder)))
-    if code:
-        raise RuntimeError(output)
+    output = await run_app("demo", env="development", var=str(folder))
     caregiver, client = re.findall(r"^(?:CAREGIVER|CLIENT)=(\S+)$", output, re.MULTILINE)
     return World(folder, caregiver, client)
+
+
+async def run_app(*words: str, **settings: str) -> str:
+    code, output = await run_command([sys.executable, "-m", "app", *words], environment(**settings))
+    if code:
+        raise RuntimeError(output)
+    return output
+
+
+@asynccontextmanager
+async def copied(world: World, folder: Path) -> AsyncIterator[dict[str, str]]:
+    """Yields the settings of a service with a copy of the world."""
+    shutil.copytree(world.folder, folder)
+    server = os.environ.get("TEST_DATABASE_URL")
+    if server is None:
+        yield {}
+        return
+    name = f"clients_{uuid.uuid4().hex}"
+    settings = {"database_url": url_of(server, name)}
+    await execute(server, f"CREATE DATABASE {quoted(name)}")
+    try:
+        await run_app("copy", "--from", f"sqlite:///{folder}/care.db", **settings)
+        yield settings
+    finally:
+        await execute(server, f"DROP DATABASE {quoted(name)} WITH (FORCE)")
 
 
 @asynccontextmanager
 async def serving(world: World, folder: Path, **settings: str) -> AsyncIterator[dict[str, str]]:
     """Yields variables for tests. SERVICE_PID is a file with the process id; a test may end that process."""
-    shutil.copytree(world.folder, folder)
     port = free_port()
     url = f"http://127.0.0.1:{port}"
     variables = environment(
@@ -97,7 +123,7 @@ async def run_command(
     """The exit code and the output."""
     async with started(command, variables, asyncio.subprocess.PIPE, folder) as process:
         try:
-            async with asyncio.timeout(2 * PATIENCE):
+            async with asyncio.timeout(5 * PATIENCE):
                 output, _ = await process.communicate()
         except TimeoutError:
             return 1, f"{' '.join(command)} did not end\n"
