@@ -59,6 +59,8 @@ def inserting_service_rows() -> Operation[None]:
     yield Bulk("event_removal", ("last_event_id", "moment"), [(0, NOW)])
     usage = ("day", "path", "role", "application", "requests", "last_date")
     yield Bulk("legacy_usage", usage, [("2026-11-20", "GET /path", "", HARD, 2**40, NOW)])
+    fingerprints = ("kind", "id", "client_id", "fingerprint")
+    yield Bulk("imported_row", fingerprints, [("book", 1, None, "0f"), ("client", 3, 3, "1f")])
     yield Bulk("legacy_day", ("day", "since"), [("2026-11-20", NOW)])
 
 

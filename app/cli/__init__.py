@@ -20,6 +20,7 @@ from app.cli.export import export
 from app.cli.import_data import import_command
 from app.cli.legacy import legacy
 from app.cli.legacy_compare import compare
+from app.cli.legacy_reconcile import reconcile
 from app.cli.restore import restore
 from app.cli.schema import ide, schema
 from app.cli.serve import demo, serve
@@ -87,3 +88,4 @@ administration = [account, books, audit, deliveries, legacy]
 for command in [*service, *data, *administration]:
     main.add_command(command)
 legacy.add_command(compare)
+legacy.add_command(reconcile)

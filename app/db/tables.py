@@ -454,6 +454,20 @@ class LegacyDay(SQLModel, table=True):
     since: datetime = Field(sa_type=Moment)
 
 
+class ImportedRow(SQLModel, table=True):
+    """What the last imported recording says about a row, so that a later import finds what has changed since.
+
+    `fingerprint` is empty after the erasure of the client: such a row is never imported again.
+    """
+
+    __tablename__ = "imported_row"
+    __table_args__ = (Index("ix_imported_row_client", "client_id"), {"sqlite_with_rowid": False})
+    kind: str = Field(primary_key=True)
+    id: int = Field(primary_key=True, sa_type=Id, sa_column_kwargs={"autoincrement": False})
+    client_id: int | None = Field(default=None, sa_type=Id)
+    fingerprint: str
+
+
 Table = type[SQLModel]
 
 CARE_TABLES = (Session, Assignment, Reminder, AnswerSet, Feedback, Event, Delivery)

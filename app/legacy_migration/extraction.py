@@ -13,13 +13,14 @@ import orjson
 
 from app.care.context import Role
 from app.db.admin.import_format import LineRejected
+from app.db.admin.imported import Members, fingerprint_of
 from app.db.tables import AssignmentStatus, TimeState
 from app.legacy_migration.pages import (
     Envelope,
     Ignored,
-    Members,
     Reading,
     RecordedResponse,
+    assignment_members,
     read_response,
 )
 from app.legacy_migration.recorded_calls import Call, invalid_line
@@ -152,6 +153,7 @@ def add_assignment(recording: Recording, read: Members, index: int) -> Members:
         add("assignment", number, answers=answers)  # a list may omit answers, which is no contradiction
     if answers is not None or known.get("answers") is None:
         known.update(answers=answers, place=(recording.line, index))
+        known["fingerprint"] = fingerprint_of(assignment_members(read))
     return known
 
 
@@ -159,9 +161,12 @@ def fingerprint(value: object) -> int:
     return hash(orjson.dumps(value, option=orjson.OPT_SORT_KEYS))
 
 
+COMPLETE_SESSION = "chatId"  # a member that only clients' pages have
+
+
 def is_complete(session: Members) -> bool:
     """Whether a client's page contains the session; caregivers' pages contain only some of its members."""
-    return "chatId" in session
+    return COMPLETE_SESSION in session
 
 
 # --- gaps -----------------------------------------------------------------------------------------

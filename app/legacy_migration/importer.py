@@ -2,23 +2,21 @@
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
 from zoneinfo import ZoneInfo
 
 import orjson
 from sqlalchemy import select
 
 from app.care.context import Role
+from app.db.admin.imported import Fingerprint, Members, saving_imported
 from app.db.admin.importing import importing_numbered
 from app.db.sql import Operation, Statement
-from app.db.tables import AssignmentStatus, Book, Caregiver, Client, Module, Session, Table, table_of
+from app.db.tables import Book, Caregiver, Client, Module, Session, Table, table_of
 from app.legacy_migration import LegacyMigrationError
-from app.legacy_migration.extraction import Gap, Gaps, Recording, is_complete
-from app.legacy_migration.pages import Members, Reading, read_response
+from app.legacy_migration.extraction import Gap, Gaps, Recording
 from app.legacy_migration.recorded_calls import Call
+from app.legacy_migration.recorded_rows import NEEDED, recorded_rows
 
-# The line of the recording that first mentions it, and the record for `import`.
-Line = tuple[int, dict[str, Any]]
 StoredRows = dict[str, dict[int, Members]]  # by kind and id
 
 
@@ -52,8 +50,6 @@ STORED = {
     "module": stored_columns(Module, name="name"),
     "book": stored_columns(Book, name="name", moduleId="module_id", isTest="is_test"),
 }
-# Pages can be incomplete; a row needs at least this member.
-NEEDED = {"caregiver": "position", "client": "opptId", "module": "name", "book": "moduleId"}
 STORED_SESSIONS = Statement(lambda kind: select(table_of(Session).c.id))
 
 
@@ -76,8 +72,17 @@ def importing_recording(
         compare_with_stored(recording, kind, stored[kind])
     if any(recording.gaps.values()) and not is_partial:
         raise RecordingIncomplete(recording.gaps)
-    lines = import_lines(recording, stored, calls, zone)
-    counts = yield from importing_numbered((number, orjson.dumps(line)) for number, line in lines)
+    fingerprints: list[Fingerprint] = []
+
+    def lines() -> Iterator[tuple[int, bytes]]:
+        for row in recorded_rows(recording, calls, zone):
+            fingerprints.append(row.fingerprint)
+            if row.id not in stored.get(row.kind, ()):  # stored people, modules and books stay as they are
+                for record in row.records:
+                    yield row.line, orjson.dumps(record)
+
+    counts = yield from importing_numbered(lines())
+    yield from saving_imported(fingerprints)
     return ImportResult(
         counts,
         recording.gaps,
@@ -116,49 +121,3 @@ def users_without_person(recording: Recording, stored: StoredRows) -> list[tuple
         for user, ids in recording.users[role].items()
         if len(ids) != 1 and user not in stored_users[role]
     ]
-
-
-# --- what `import` reads --------------------------------------------------------------------------
-
-SESSION_MEMBERS = (
-    "caregiverId", "clientId", "title", "description", "chatId", "createDate", "startDate", "isClosed",
-)  # fmt: skip
-ASSIGNMENT_MEMBERS = (
-    "id", "sessionId", "bookId", "assignDate", "startDate", "submitDate", "status", "score", "feedbackStatus",
-    "feedbackSubmitDate",
-)  # fmt: skip
-
-
-def import_lines(
-    recording: Recording, stored: StoredRows, calls: Callable[[], Iterable[Call]], zone: ZoneInfo
-) -> Iterator[Line]:
-    """Parents first. Skips stored rows and rows without their parent."""
-    recorded, first_lines = recording.facts, recording.first_lines
-    for kind, needed in NEEDED.items():
-        for number, facts in sorted(recorded[kind].items()):
-            if number not in stored[kind] and needed in facts:
-                yield first_lines[kind, number], {"kind": kind, "id": number, **facts}
-    for number, facts in sorted(recorded["session"].items()):
-        if is_complete(facts):
-            members = {name: facts[name] for name in SESSION_MEMBERS}
-            yield first_lines["session", number], {"kind": "session", "id": number, **members}
-    reading = Reading(zone)
-    for call in calls():
-        response = read_response(call, reading)
-        if response is None or response.role is Role.CLIENT:
-            continue
-        for index, item in enumerate(response.items):
-            facts = recorded["assignment"][item["id"]]
-            if facts["place"] == (call.line, index) and is_complete(recorded["session"][facts["sessionId"]]):
-                for record in assignment_records(item):
-                    yield call.line, record
-
-
-def assignment_records(read: Members) -> Iterator[dict[str, Any]]:
-    """An assignment and its answer sets; pages contain no end date, reminders or feedback texts."""
-    sets = sorted(read["answers"], key=lambda each: each["id"])
-    is_reopened = bool(sets) and read["status"] == AssignmentStatus.PENDING
-    members = {name: read[name] for name in ASSIGNMENT_MEMBERS}
-    yield {"kind": "assignment", **members, "attempt": max(len(sets), 1) + is_reopened}
-    for attempt, each in enumerate(sets, 1):
-        yield {"kind": "answer_set", "assignmentId": read["id"], "attempt": attempt, **each}

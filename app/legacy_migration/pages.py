@@ -6,6 +6,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import lru_cache
+from operator import itemgetter
 from typing import Annotated, Any, ClassVar, NamedTuple, Self
 from urllib.parse import parse_qs, urlsplit
 from zoneinfo import ZoneInfo
@@ -23,6 +24,7 @@ from pydantic.alias_generators import to_camel
 
 from app.care.context import Role
 from app.db.admin.import_format import Attempt, Flag, Id, LineRejected, Score, Text, null_means
+from app.db.admin.imported import Members, members_of
 from app.db.moments import is_storable
 from app.db.tables import AssignmentStatus, FeedbackStatus, SaveType, TimeState
 from app.http.paths import ASSIGNMENTS, ROOT, SESSIONS
@@ -31,7 +33,6 @@ from app.legacy_migration.recorded_calls import Call
 ASSIGNMENT = re.compile(rf"{ASSIGNMENTS}/[0-9]+")
 LOCAL_TIME = re.compile(r"([0-9]{4})/([0-9]{2})/([0-9]{2}) ([0-9]{2}):([0-9]{2})")
 
-Members = dict[str, Any]  # of an item, with the names of the contract and moments as `import` reads them
 Ignored = Counter[str]  # how often something in the recording is not imported
 
 
@@ -185,6 +186,13 @@ class AssignmentItem(RecordedObject):
         if len(self.answers) > (self.status == AssignmentStatus.COMPLETE):
             ignored["earlier attempts: imported, but only GraphQL shows them"] += 1
         return self
+
+
+def assignment_members(read: Members) -> Members:
+    """What the database must contain of it; the old service may show earlier attempts too."""
+    sets = sorted(read["answers"], key=itemgetter("id"))
+    is_submitted = bool(sets) and read["status"] == AssignmentStatus.COMPLETE
+    return {**members_of("assignment", read), "answers": sets[-1] if is_submitted else None}
 
 
 # --- responses ------------------------------------------------------------------------------------

@@ -19,6 +19,7 @@ from app.db.tables import (
     Client,
     EventRemoval,
     IdempotencyKey,
+    ImportedRow,
     LegacyDay,
     LegacyUsage,
     Module,
@@ -38,6 +39,7 @@ TABLES = [
         Question,
         Relationship,
         IdempotencyKey,
+        ImportedRow,
         EventRemoval,
         *CARE_TABLES,
     )

@@ -67,5 +67,14 @@ def test_a_damaged_recording_is_imported_or_rejected(
 
 
 def delete_everything(settings: Settings) -> None:
-    tables = ("answer_set", "assignment", "relationship", "session", "book_word", "book", "module")
-    raw.run(settings.database, *(f"DELETE FROM {table}" for table in (*tables, "client", "caregiver")))
+    care = (
+        "imported_row",
+        "answer_set",
+        "assignment",
+        "relationship",
+        "session",
+        "book_word",
+        "book",
+        "module",
+    )
+    raw.run(settings.database, *(f"DELETE FROM {table}" for table in (*care, "client", "caregiver")))

@@ -210,5 +210,5 @@ def test_a_folder_without_an_index_and_another_file_with_partial_are_rejected(
     no_index, no_recording = command("import", str(tmp_path)), command("import", str(file), "--partial")
 
     assert_rejected(no_index, f"{tmp_path}/index.jsonl cannot be read: No such file or directory")
-    assert no_recording.stderr.splitlines()[-1] == "Error: --partial applies to recordings only"
+    assert no_recording.stderr.splitlines()[-1] == "Error: --partial and --update apply to recordings only"
     assert no_recording.exit_code == 2

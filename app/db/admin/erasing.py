@@ -11,6 +11,7 @@ from pathlib import Path
 from sqlalchemy import or_, select
 
 from app.db.admin.accounts import AccountRefused
+from app.db.admin.imported import ERASE_IMPORTED
 from app.db.admin.orm import connect_postgres
 from app.db.answers import as_document, read_answers
 from app.db.drivers.interface import DatabaseError, is_fault_of_database, reason_of, sqlite_path
@@ -45,7 +46,7 @@ from app.db.statements.erasing import (
 from app.db.statements.events import INSERT_SESSION_EVENTS
 from app.db.tables import Actor, Client, EventKind, table_of
 
-CHANGED_TABLES = "client, session, reminder, answer_set, feedback, delivery, kept_answer"
+CHANGED_TABLES = "client, session, reminder, answer_set, feedback, delivery, kept_answer, imported_row"
 
 
 @dataclass(frozen=True)
@@ -113,6 +114,7 @@ def erasing(client_id: int, now: datetime) -> Operation[Erased]:
     feedbacks = yield BLANK_FEEDBACKS, values
     yield CLEAR_RESPONSES, values
     yield CLEAR_WEBHOOK_ANSWERS, values
+    yield ERASE_IMPORTED, values
     event = {**values, "event": EventKind.CLIENT_ERASED, "actor": Actor.SERVICE}
     for caregiver_id, of_caregiver in sessions.items():
         new = [session_id for session_id in of_caregiver if session_id not in notified]

@@ -165,13 +165,17 @@ def importing_numbered(lines: Iterable[tuple[int, str | bytes]]) -> Operation[di
                 yield from inserting_rows(collected)
     if mistakes:
         raise ImportRefused(mistakes)
+    yield from completing_import(collected)
+    return dict(counts)
+
+
+def completing_import(collected: ImportRows) -> Operation[None]:
     yield from inserting_rows(collected)
     yield RELATE, {"sessions": sorted(collected.sessions)}
     yield from recomputing_counters(collected.with_caregivers(collected.sessions))
     yield MARK_BOOKS_ASSIGNED, {"books": sorted(collected.books)}
     for statement in SET_NEXT_ID:
         yield statement, {}
-    return dict(counts)
 
 
 def inserting_rows(collected: ImportRows) -> Operation[None]:
