@@ -1,6 +1,7 @@
 """Creates the application from its parts: settings, database, both contracts, health."""
 
 import gc
+import logging
 import os
 import sys
 from collections.abc import AsyncIterator, Callable
@@ -52,6 +53,8 @@ from app.telemetry.redaction import redact_logs
 if TYPE_CHECKING:
     from app.telemetry.tracing import Tracing
 
+logger = logging.getLogger("care")
+
 
 def create_app(
     settings: Settings | None = None,
@@ -80,6 +83,8 @@ def create_app(
                 failed=vitals.fail,
             )
             stack.push_async_callback(db.close)
+            if not (settings.database_url or settings.in_development):
+                logger.warning("CARE_DATABASE_URL is not set; set it, so that commands use this database")
             recorder = Recorder(db) if settings.audit else None
             if recorder:
                 stack.push_async_callback(recorder.refusals.close)

@@ -51,6 +51,9 @@ def check_production(settings: Settings) -> Iterator[Finding]:
         message = f"{name} is relative to the folder in which a command starts; here it is {here}"
         advice = "use four slashes: CARE_DATABASE_URL=sqlite:////srv/care/care.db"
         yield warning("settings", message, advice)
+    elif not settings.database_url:
+        message = f"CARE_DATABASE_URL is not set: the database is {location_of(settings.database)}"
+        yield warning("settings", message, "set it, so that no command uses another database")
     if settings.introspects:
         message = "CARE_INTROSPECTION is on: any valid token can read the schema"
         yield warning("settings", message, "turn it off unless it is needed")

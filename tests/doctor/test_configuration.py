@@ -107,7 +107,7 @@ def test_a_relative_database_path_is_reported(
         ("warning", f"CARE_DATABASE_URL is not set, and CARE_VAR {begins} {tmp_path}/var/care.db")
     ]
     assert relative[1:] == [("warning", f"CARE_DATABASE_URL {begins} {tmp_path}/some.db")]
-    assert fixed[1:] == []
+    assert fixed[1:] == [("warning", f"CARE_DATABASE_URL is not set: the database is {tmp_path}/care.db")]
 
 
 def test_running_as_root_is_reported(diagnose: Diagnose, monkeypatch: pytest.MonkeyPatch) -> None:

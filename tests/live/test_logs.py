@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import websockets
 
+from tests import keys
 from tests.live.processes import run, serving
 
 pytestmark = pytest.mark.live
@@ -37,3 +38,16 @@ def test_tokens_and_messages_of_a_websocket_are_not_logged(tmp_path: Path) -> No
     assert "Application startup complete." in [line["message"] for line in lines]
     assert all({"time", "level", "logger", "message"} <= line.keys() for line in lines)
     assert [word for word in (TOKEN_IN_ADDRESS, TOKEN_IN_MESSAGE, ANSWER) if word in output] == []
+
+
+def test_the_database_in_use_is_logged_and_that_no_setting_names_it(tmp_path: Path) -> None:
+    care = {"token_key": keys.public_pem(), "var": str(tmp_path)}
+    assert run("migrate", **care).returncode == 0
+    with serving(tmp_path / "log", **care) as served:
+        _, output = served.stop(signal.SIGTERM)
+
+    lines = [json.loads(line) for line in output.splitlines()]
+    assert [(line["level"], line["message"]) for line in lines if "database" in line["message"].lower()] == [
+        ("info", f"the database is SQLite at {tmp_path}/care.db"),
+        ("warning", "CARE_DATABASE_URL is not set; set it, so that commands use this database"),
+    ]

@@ -1,6 +1,6 @@
 """Opens the database at an address."""
 
-from app.db.drivers.interface import Database, Failed, log_failure, sqlite_path
+from app.db.drivers.interface import Database, Failed, location_of, log_failure, logger, sqlite_path
 
 
 async def open_database(
@@ -19,6 +19,7 @@ async def open_database(
     if url.startswith("sqlite:///"):
         from app.db.drivers.sqlite import SqliteDatabase
 
+        logger.info("the database is SQLite at %s", location_of(url))
         return SqliteDatabase(sqlite_path(url), readers, loop_read_ms, failed)
     from app.db.drivers.postgres import open_postgres
 
