@@ -88,7 +88,7 @@ def create_app(
             recorder = Recorder(db) if settings.audit else None
             if recorder:
                 stack.push_async_callback(recorder.refusals.close)
-            notifier = Notifier(event_feed_of(settings.database, db))
+            notifier = Notifier(event_feed_of(db))
             stack.push_async_callback(notifier.close)
             admission, usage = AdmissionControl(settings), Usage()
             if settings.dispatcher:

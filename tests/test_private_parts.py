@@ -84,7 +84,7 @@ USED: list[tuple[Any, str]] = [
 with suppress(ImportError):  # an optional dependency
     import asyncpg
 
-    USED.append((asyncpg.Connection, "_transport"))  # app/db/drivers/connections.py
+    USED.append((asyncpg.Connection, "_transport"))  # app/db/drivers/hosts.py
 
 
 def has(owner: Any, name: str) -> bool:

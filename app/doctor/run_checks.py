@@ -12,6 +12,7 @@ from app.doctor.findings import Finding, Installation, Verdict, failed
 from app.doctor.replica import check_replica
 from app.doctor.routing import check_routing
 from app.doctor.runtime import check_audit_trail, check_clock, check_dispatcher
+from app.doctor.servers import check_hosts, check_standby
 from app.settings import Settings
 
 STATEMENT_SECONDS = 15  # timeout of a statement on PostgreSQL
@@ -25,11 +26,12 @@ def run_checks(settings: Settings) -> list[Finding]:
             installation.db = runner.run(opened(settings.database))
         except DatabaseError as error:
             found += not_opened(settings.database, error)
-            return found + run_each(installation, check_clock)
+            return found + run_each(installation, check_hosts, check_clock)
         try:
             migrations = run_each(installation, check_migrations)
             installation.is_migrated = all(one.verdict is Verdict.OK for one in migrations)
-            found += [*migrations, *run_each(installation, check_database, check_replica)]
+            found += [*migrations, *run_each(installation, check_database, check_hosts, check_standby)]
+            found += run_each(installation, check_replica)
             if installation.is_migrated:
                 found += run_each(installation, check_routing, check_dispatcher, check_audit_trail)
             return found + run_each(installation, check_clock)

@@ -32,6 +32,7 @@ MAKE = """
 # The shell ends the server when we are gone. A start is refused while processes of the dead one are left.
 KEEP = """
 while :; do
+    : > log  # an earlier server was ready, too
     "$1/postgres" -D data -p "$2" > log 2>&1 &
     until grep -qs 'ready to accept' log; do
         sleep 0.02

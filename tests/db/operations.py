@@ -58,3 +58,8 @@ def adding_and_failing(fault: Exception | None) -> Operation[None]:
 
 def counting() -> Operation[int]:
     return int((yield COUNT_MODULES, {})[0][0])
+
+
+def running(statement: str) -> Operation[Any]:
+    rows = yield sql(statement), {}
+    return rows[0][0] if rows else None

@@ -114,6 +114,6 @@ def test_a_standby_alone_is_rejected_with_one_sentence(tmp_path: Path) -> None:
 
     assert (refused.returncode, refused.stdout) == (2, "")
     assert refused.stderr == (
-        "care-gateway: the PostgreSQL database cannot be opened: it is a standby or read-only; "
-        "name the primary in CARE_DATABASE_URL, or all hosts\n"
+        f"care-gateway: the PostgreSQL database cannot be opened: 127.0.0.1:{standby.port} is a standby or "
+        "read-only (name the primary in CARE_DATABASE_URL, or all hosts)\n"
     )

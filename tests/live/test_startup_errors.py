@@ -63,7 +63,39 @@ ERRORS = {
     ),
     "PostgreSQL away": (
         {"database_url": "postgresql://care:never-told@127.0.0.1:1/care"},
-        "the PostgreSQL database cannot be opened: [Errno 111] Connect call failed ('127.0.0.1', 1)",
+        "the PostgreSQL database cannot be opened: 127.0.0.1:1 refuses connections "
+        "(check the port, and that PostgreSQL runs and listens there)",
+    ),
+    "PostgreSQL unknown": (
+        {"database_url": "postgresql://care:never-told@nowhere.invalid/care"},
+        "the PostgreSQL database cannot be opened: nowhere.invalid:5432 is not known to the name service "
+        "(check the name of the host)",
+    ),
+    "PostgreSQL at an invalid port": (
+        {"database_url": "postgresql://care:never#told@127.0.0.1/care"},
+        "the address of the PostgreSQL database cannot be read; "
+        "write special characters in the user name and password as %XX",
+    ),
+    "no root certificate": (
+        {"database_url": "postgresql://care:never-told@127.0.0.1:1/care?sslmode=verify-full"},
+        "the address of the PostgreSQL database needs sslrootcert=FILE: root certificate file "
+        f'"{Path.home()}/.postgresql/root.crt" does not exist or cannot be accessed',
+    ),
+    "root certificate not there": (
+        {
+            "database_url": "postgresql://care@127.0.0.1:1/care?sslmode=verify-full&sslrootcert=/nowhere/ca.pem"
+        },
+        "the PostgreSQL database cannot be opened: sslrootcert names /nowhere/ca.pem, which cannot be read: "
+        "no such file or directory",
+    ),
+    "root certificate of another kind": (
+        {"database_url": f"postgresql://care@127.0.0.1:1/care?sslmode=verify-full&sslrootcert={__file__}"},
+        f"the PostgreSQL database cannot be opened: sslrootcert names {__file__}, which is not a PEM file",
+    ),
+    "standby wanted": (
+        {"database_url": "postgresql://care@127.0.0.1:1/care?target_session_attrs=prefer-standby"},
+        "CARE_DATABASE_URL must have target_session_attrs=read-write, or none: the service does not read "
+        "from standbys",
     ),
 }
 

@@ -1,98 +1,130 @@
-"""Opens connections to PostgreSQL: to the host that accepts changes, directly or through PgBouncer."""
+"""Opens connections to PostgreSQL: to the server that accepts changes, directly or through PgBouncer."""
 
-import asyncio
-import socket
+import logging
 from typing import Any
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs, unquote, urlsplit
+from weakref import WeakSet
 
+from app.db.drivers.hosts import (
+    NEEDS_NEWER_POOLER,
+    WITHOUT_STATEMENT,
+    Host,
+    Server,
+    addresses_of,
+    asyncpg,
+    cannot_be_opened,
+    connect_to_host,
+)
 from app.db.drivers.interface import DatabaseError
-
-try:
-    import asyncpg as asyncpg  # also for the other modules of this driver
-except ImportError:
-    raise DatabaseError("PostgreSQL needs asyncpg; install the project with its extra `postgres`") from None
 
 OLDEST_POSTGRES = 15  # the oldest major version that PostgreSQL supports
 ACQUIRE_SECONDS = 10  # to get a connection; the same as the lock timeout of SQLite
-SILENCE_SECONDS = 5  # until a host that acknowledges nothing counts as lost
-STANDBY = "it is a standby or read-only; name the primary in CARE_DATABASE_URL, or all hosts"
-WITHOUT_STATEMENT = (asyncpg.InvalidSQLStatementNameError, asyncpg.DuplicatePreparedStatementError)
-NEEDS_NEWER_POOLER = (
-    "it is behind a pooler that does not support prepared statements; "
-    "use PgBouncer 1.21 or newer with pool_mode = transaction and max_prepared_statements above 0"
-)
+OTHER_DATA = "has older data than the server in use, or is another database system"
+
+logger = logging.getLogger("care.database")
+
+
+class Primary:
+    """The server that accepts changes. Its connections never lead to two servers at a time: an old primary
+    that runs again after a failover accepts changes too, and has the data of before."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        self.addresses = addresses_of(url)
+        self.seconds = ACQUIRE_SECONDS / (1 + len(self.addresses))  # all hosts take less than ACQUIRE_SECONDS
+        self.attributes = None if "target_session_attrs" in parse_qs(urlsplit(url).query) else "read-write"
+        self.server: Server | None = None
+        self.connections: WeakSet[Any] = WeakSet()
+        self.unused: set[str] = set()  # hosts of another server, each logged once
+
+    async def connect(self, _: object = None, /, **options: Any) -> Any:
+        """Connects to the server in use. If no host leads to it, or none is in use yet, it has to look at all
+        hosts, and changes to a newer one. asyncpg alone would spend all the time on a first host that does
+        not respond, and accept any server."""
+        hosts: list[Host] = []
+        chosen = None
+        try:
+            for name, address in self.addresses:
+                host = await connect_to_host(
+                    name, address, self.seconds, target_session_attrs=self.attributes, **options
+                )
+                hosts.append(host)
+                if host.connection and host.server.has_data_of(self.server):
+                    break
+            chosen = self.choose(hosts)
+            return chosen.connection
+        finally:
+            for host in hosts:
+                if host.connection and host is not chosen:
+                    host.connection.terminate()
+
+    def choose(self, hosts: list[Host]) -> Host:
+        found = [host for host in hosts if host.connection]
+        usable = [host for host in found if host.server.has_data_of(self.server)]
+        usable = usable or [host for host in found if host.server.follows(self.server)]
+        for host in found:
+            if host not in usable and host.name not in self.unused:
+                self.unused.add(host.name)
+                logger.warning("%s %s; to use it, restart the process", host, OTHER_DATA)
+        if not usable:
+            raise cannot_be_opened("; ".join(f"{host.name} {host.fault or OTHER_DATA}" for host in hosts))
+        refuse_several(usable)
+        chosen = max(usable, key=lambda host: host.server.timeline)
+        self.use(chosen)
+        return chosen
+
+    def use(self, host: Host) -> None:
+        if not host.server.has_data_of(self.server):
+            version = host.connection.get_settings().server_version
+            name, database = host.name, unquote(urlsplit(self.url).path)
+            logger.info(
+                "the database is PostgreSQL %s at %s%s, timeline %s", version, name, database, host.timeline
+            )
+            former, self.connections = self.connections, WeakSet()
+            for connection in former:
+                connection.terminate()
+            self.server = host.server
+            self.unused.clear()
+        self.connections.add(host.connection)
+
+
+def refuse_several(hosts: list[Host]) -> None:
+    """Several hosts may lead to one server. Which of several servers has the right data is not known: the
+    newest timeline may be that of a standby that was promoted by mistake."""
+    primaries = {host.server: host for host in hosts if host.server.timeline}
+    if len(primaries) > 1:
+        named = " and ".join(map(str, primaries.values()))
+        raise cannot_be_opened(f"{named} accept changes; stop the server with the older data")
+
+
+async def look_at_each_host(url: str) -> list[Host]:
+    """The hosts with their servers; all connections are closed again."""
+    primary = Primary(url)
+    hosts = [
+        await connect_to_host(name, address, primary.seconds, target_session_attrs="any")
+        for name, address in primary.addresses
+    ]
+    for host in hosts:
+        if host.connection:
+            host.connection.terminate()
+    return hosts
 
 
 async def connect_postgres(url: str, **options: Any) -> Any:
-    """Connects to the first host that responds in time and accepts changes. asyncpg alone would spend all the
-    time on a first host that does not respond."""
-    attributes = None if "target_session_attrs" in parse_qs(urlsplit(url).query) else "read-write"
-    addresses = address_of_each_host(url)
-    seconds = ACQUIRE_SECONDS / (1 + len(addresses))  # all hosts together take less than ACQUIRE_SECONDS
-    faults: dict[str, str] = {}
-    for address in addresses:
-        try:
-            async with asyncio.timeout(seconds):
-                connection = await asyncpg.connect(address, target_session_attrs=attributes, **options)
-            notice_silence(connection)
-            return connection
-        except ValueError:  # the address is invalid; also an InterfaceError
-            raise
-        except (OSError, asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError) as fault:
-            faults[urlsplit(address).netloc.rpartition("@")[2]] = reason_of_host(fault)
-    named = faults.values() if len(faults) == 1 else (f"{host}: {why}" for host, why in faults.items())
-    raise cannot_be_opened("; ".join(named))
+    return await Primary(url).connect(**options)
 
 
-def cannot_be_opened(reason: str) -> DatabaseError:
-    return DatabaseError(f"the PostgreSQL database cannot be opened: {reason}")
-
-
-def notice_silence(connection: Any) -> None:
-    """Closes the connection if its host acknowledges nothing, as after a power failure. Without these options
-    a request would wait for the time limit of its statement."""
-    options = connection._transport.get_extra_info("socket")
-    if options.family != socket.AF_UNIX and hasattr(socket, "TCP_USER_TIMEOUT"):  # on Linux
-        options.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-        options.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, SILENCE_SECONDS)
-        options.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, SILENCE_SECONDS)
-        options.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, SILENCE_SECONDS * 1000)
-
-
-def address_of_each_host(url: str) -> list[str]:
-    parts = urlsplit(url)
-    user, at, hosts = parts.netloc.rpartition("@")
-    return [parts._replace(netloc=f"{user}{at}{host}").geturl() for host in hosts.split(",")]
-
-
-def reason_of_host(fault: Exception) -> str:
-    if isinstance(fault, asyncpg.TargetServerAttributeNotMatched):
-        return STANDBY
-    if isinstance(fault, WITHOUT_STATEMENT):
-        return NEEDS_NEWER_POOLER
-    return str(fault) or "it does not respond"
-
-
-async def open_pool(url: str, connections: int, patience: float | None) -> tuple[Any, bool]:
+async def open_pool(primary: Primary, connections: int, patience: float | None) -> tuple[Any, bool]:
     """Returns a pool, and whether its connections lead through a pooler."""
-    try:
-        pool = await asyncpg.create_pool(
-            url,
-            min_size=0,
-            max_size=connections,
-            command_timeout=patience,
-            connect=connect_postgres,
-            init=use_generic_plans,
-            reset=keep_session,
-        )
-        return pool, await check_server(pool)
-    except ValueError as error:  # its text may quote a part of the password
-        if str(error).startswith("`sslmode` parameter must be"):  # does not quote the address
-            raise DatabaseError(f"the address of the PostgreSQL database cannot be used: {error}") from None
-        raise DatabaseError(
-            "the address of the PostgreSQL database cannot be read; "
-            "write special characters in the user name and password as %XX"
-        ) from None
+    pool = await asyncpg.create_pool(
+        min_size=0,
+        max_size=connections,
+        command_timeout=patience,
+        connect=primary.connect,
+        init=use_generic_plans,
+        reset=keep_session,
+    )
+    return pool, await check_server(pool)
 
 
 async def use_generic_plans(connection: Any) -> None:

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
 from functools import partial
+from typing import Any
 
 from sqlalchemy import func, select
 
@@ -24,14 +25,13 @@ CHECK_SECONDS = 10  # between two checks of the PostgreSQL connection
 EVENT = table_of(Event).c
 
 
-def event_feed_of(url: str, db: Database) -> EventFeed:
+def event_feed_of(db: Database) -> EventFeed:
     if isinstance(db, SqliteDatabase):
         return partial(follow_sqlite, db)
     from app.db.drivers.postgres import PostgresDatabase  # imports an optional dependency
 
-    if isinstance(db, PostgresDatabase) and db.is_pooled:
-        return rely_on_polling
-    return partial(follow_postgres, url)
+    assert isinstance(db, PostgresDatabase)
+    return rely_on_polling if db.is_pooled else partial(follow_postgres, db.primary.connect)
 
 
 # --- SQLite: the tail of the table ----------------------------------------------------------------
@@ -76,9 +76,8 @@ async def follow_sqlite(db: SqliteDatabase, notify: Notify) -> None:
 # --- PostgreSQL: LISTEN and NOTIFY -------------------------------------------------------------------
 
 
-async def follow_postgres(url: str, notify: Notify) -> None:
+async def follow_postgres(connect: Callable[..., Awaitable[Any]], notify: Notify) -> None:
     """Listens on a separate connection. Raises when it is lost, because notifications may be missing."""
-    from app.db.drivers.connections import connect_postgres  # as above
 
     def receive(connection: object, process: int, channel: str, payload: str) -> None:
         caregiver_id, _, client_id = payload.partition(" ")
@@ -88,7 +87,7 @@ async def follow_postgres(url: str, notify: Notify) -> None:
             notify(None)
 
     try:
-        connection = await connect_postgres(url, command_timeout=CHECK_SECONDS)
+        connection = await connect(command_timeout=CHECK_SECONDS)
     except DatabaseError as error:
         raise DatabaseUnavailable from error
     try:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
-from app.db.drivers.connections import asyncpg
+from app.db.drivers.hosts import asyncpg
 from app.db.drivers.interface import DatabaseUnavailable
 
 # The server is gone, or no longer the primary. A TimeoutError is an OSError.

@@ -10,7 +10,7 @@ from time import perf_counter
 from typing import Any, TypeVar
 
 from app.db.drivers.citus import is_distributed, steps_on_citus
-from app.db.drivers.connections import ACQUIRE_SECONDS, open_pool
+from app.db.drivers.connections import ACQUIRE_SECONDS, Primary, open_pool
 from app.db.drivers.faults import CONFLICTS, is_lost, is_of_worker, is_open, raising_unavailable
 from app.db.drivers.interface import CHANNEL, DatabaseUnavailable, Occupancy, OutcomeUnknown
 from app.db.sql import (
@@ -34,6 +34,7 @@ Result = TypeVar("Result")
 ATTEMPTS = 5  # to commit a change that conflicts with others
 PAUSE_SECONDS = 0.05  # before the next attempt, at most
 UNKNOWN = "the database went away; whether the change was kept is not known"
+UNCONFIRMED = "the database did not confirm the change in time; whether it is kept is not known"
 NOTIFY = f"SELECT pg_notify('{CHANNEL}', parties) FROM unnest($1::text[]) AS parties"
 
 logger = logging.getLogger("care.database")
@@ -41,8 +42,14 @@ logger = logging.getLogger("care.database")
 
 class PostgresDatabase:
     def __init__(
-        self, pool: Any, acquire_seconds: float | None, is_pooled: bool, is_distributed: bool = False
+        self,
+        primary: Primary,
+        pool: Any,
+        acquire_seconds: float | None,
+        is_pooled: bool,
+        is_distributed: bool = False,
     ) -> None:
+        self.primary = primary
         self.pool = pool
         self.is_distributed = is_distributed
         self.acquire_seconds = acquire_seconds
@@ -187,10 +194,12 @@ def add_parties(parties: set[str], step: Step) -> None:
 
 
 async def open_postgres(url: str, connections: int, patience: float | None) -> PostgresDatabase:
-    pool, is_pooled = await open_pool(url, connections, patience)
+    primary = Primary(url)
+    pool, is_pooled = await open_pool(primary, connections, patience)
     async with pool.acquire() as connection:
         distributed = await is_distributed(connection)
-    return PostgresDatabase(pool, None if patience is None else ACQUIRE_SECONDS, is_pooled, distributed)
+    seconds = None if patience is None else ACQUIRE_SECONDS
+    return PostgresDatabase(primary, pool, seconds, is_pooled, distributed)
 
 
 async def run_transaction(connection: Any, operation: Operation[Result], step: Step, **kind: Any) -> Result:
@@ -208,7 +217,7 @@ async def run_transaction(connection: Any, operation: Operation[Result], step: S
             await transaction.commit()
         except Exception as error:
             if is_lost(error):
-                raise OutcomeUnknown(UNKNOWN) from error
+                raise OutcomeUnknown(UNCONFIRMED if isinstance(error, TimeoutError) else UNKNOWN) from error
             raise
     return result
 

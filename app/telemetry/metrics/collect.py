@@ -24,6 +24,7 @@ from prometheus_client.utils import floatToGoString
 from app.auth.keys import KeySet
 from app.auth.refusals import Reason
 from app.db.admin.backlog import Backlog, reading_backlog
+from app.db.admin.replication import reading_waiting_commits
 from app.db.drivers.interface import Database, sqlite_path
 from app.events.notifications import Notifier
 from app.server.admission import AdmissionControl
@@ -163,9 +164,12 @@ async def stored_metrics(sources: MetricSources) -> list[Metric]:
     up = gauge("care_database_up", "1 if the database responds.", 1)
     try:
         backlog = await sources.db.read(reading_backlog())
+        _, wait = await sources.db.read(reading_waiting_commits())
     except Exception:  # any failure means that the database is down
         return [gauge(up.name, up.documentation, 0)]
-    return [up, *backlog_metrics(backlog, datetime.now(UTC)), *file_metrics(sources.url)]
+    text = "Age of the oldest commit waiting for a synchronous standby."
+    waiting = gauge("care_database_standby_wait_seconds", text, wait)
+    return [up, waiting, *backlog_metrics(backlog, datetime.now(UTC)), *file_metrics(sources.url)]
 
 
 def backlog_metrics(backlog: Backlog, now: datetime) -> Iterator[Metric]:

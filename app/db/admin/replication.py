@@ -1,0 +1,21 @@
+"""Commits that wait for a synchronous standby, for doctor and metrics."""
+
+from sqlalchemy import text
+
+from app.db.sql import DATABASE_KIND, Operation, Statement
+
+# Of the account of the service; of others it sees no `wait_event`.
+WAITING_COMMITS = Statement(
+    lambda kind: text(
+        "SELECT count(*), coalesce(extract(epoch FROM max(clock_timestamp() - query_start)), 0)::float"
+        " FROM pg_stat_activity WHERE wait_event = 'SyncRep'"
+    )
+)
+
+
+def reading_waiting_commits() -> Operation[tuple[int, float]]:
+    """The number of commits that wait, and the seconds since the first began to; 0 on SQLite."""
+    if (yield DATABASE_KIND)[0] == "sqlite":
+        return 0, 0.0
+    [[number, seconds]] = yield WAITING_COMMITS, {}
+    return number, seconds
