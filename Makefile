@@ -7,7 +7,7 @@ PY := .venv/bin/python
 DISTRIBUTED := tests/access tests/care tests/events/test_reminders.py tests/audit/test_recording.py \
 	tests/db/test_erasing.py tests/cli/test_distribute.py tests/live/test_lifecycle.py tests/crash/test_crash.py
 
-.PHONY: run test soak distributed check clients ide browser litestream schema bench lock audit clean
+.PHONY: run test soak distributed check clients pages browser litestream schema bench lock audit clean
 
 run: .venv/ready
 	@CARE_ENV=development CARE_PORT=$(PORT) exec $(PY) -m app demo --serve
@@ -32,9 +32,9 @@ check: .venv/ready
 clients: .venv/node clients/node_modules/.package-lock.json  ## third-party GraphQL clients against the service: docs/clients.md
 	@$(PY) -m clients.run
 
-ide: app/dev/ide/built/manifest.json  ## builds GraphiQL for /graphql in development: docs/guides/graphiql.md
+pages: app/dev/built/manifest.json  ## builds GraphiQL for /graphql in development: docs/guides/graphiql.md
 
-browser: .venv/ready ide  ## the page in a headless Chromium: pictures in var/browser
+browser: .venv/ready pages  ## the page in a headless Chromium: pictures in var/browser
 	$(PY) -m pytest -m browser -n 0 -rs tests/browser
 
 litestream: .venv/ready  ## continuous backup with Litestream, which is installed for it: docs/operations.md
@@ -61,7 +61,7 @@ audit: .venv/ready  ## vulnerabilities and licences of the locked packages: docs
 	@$(PY) -m supply.audit
 
 clean:
-	rm -rf .venv var app/dev/ide/built clients/node_modules clients/made .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv var app/dev/built clients/node_modules clients/made .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 .venv/ready: requirements.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Python 3.11 or newer is needed"; exit 1; }
@@ -80,5 +80,5 @@ clients/node_modules/.package-lock.json: clients/package.json clients/package-lo
 	@echo "installing clients into clients/node_modules"
 	@cd clients && PATH="$(CURDIR)/.venv/bin:$$PATH" npm ci --loglevel=error
 
-app/dev/ide/built/manifest.json: $(wildcard app/dev/ide/graphiql/*) app/dev/ide/graphiql/.npmrc | .venv/node
-	@$(PY) -m app ide build
+app/dev/built/manifest.json: $(wildcard app/dev/web/*.* app/dev/web/*/*.*) app/dev/web/.npmrc | .venv/node
+	@$(PY) -m app pages build

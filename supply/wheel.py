@@ -1,4 +1,4 @@
-"""The build hook of the wheel: builds the full GraphQL page into it, except in an editable installation."""
+"""The build hook of the wheel: builds the development pages into it, except in an editable installation."""
 
 import sys
 import tempfile
@@ -25,7 +25,7 @@ class FullPage(BuildHookInterface[Any]):
             return
         sys.path.insert(0, self.root)
         try:
-            from app.dev.ide.building import MANIFEST, NotBuilt, build
+            from app.dev.building import MANIFEST, NotBuilt, build
         finally:
             sys.path.remove(self.root)
         self.work = tempfile.TemporaryDirectory(prefix="care-gateway-wheel-")
@@ -33,9 +33,9 @@ class FullPage(BuildHookInterface[Any]):
         try:
             built = build(folder, report=self.app.display_info)
         except NotBuilt as error:
-            self.app.abort(f"The GraphQL page could not be built: {error}\n{HINT}")
+            self.app.abort(f"The pages could not be built: {error}\n{HINT}")
         for name in (MANIFEST, *built.files):
-            build_data["force_include"][str(folder / name)] = f"app/dev/ide/built/{name}"
+            build_data["force_include"][str(folder / name)] = f"app/dev/built/{name}"
 
     def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
         if version != "editable":

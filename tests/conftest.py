@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from app.db.admin.migrate import migrate
-from app.dev.ide import building
+from app.dev import building
 from app.main import create_app
 from app.settings import Environment, Settings
 from tests import citus, keys

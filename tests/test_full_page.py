@@ -11,8 +11,8 @@ import pytest
 from click.testing import CliRunner
 
 from app.cli import main
-from app.dev.ide import building
-from app.dev.ide.building import NotBuilt, check_built
+from app.dev import building
+from app.dev.building import NotBuilt, check_built
 from app.dev.ide.examples import EXAMPLES, SUBSCRIPTION_EXAMPLES
 from app.dev.ide.page import PLAIN_POLICY
 from app.main import create_app
@@ -31,7 +31,8 @@ FILES = {
     "chunk-E5F6G7H8.js": "export {}",
     "licences.txt": "What it is built from.",
 }
-MANIFEST = {"script": "page-A1B2C3D4.js", "style": "page-I9J0K1L2.css", "files": list(FILES)}
+PAGE = {"script": "page-A1B2C3D4.js", "style": "page-I9J0K1L2.css"}
+MANIFEST = {"pages": {"graphiql": PAGE}, "files": list(FILES)}
 SOURCES = Path(building.SOURCES)
 PRIVATE = "private file"
 
@@ -68,12 +69,12 @@ def test_the_full_page_is_served_under_a_strict_policy(browser: Caller) -> None:
     )
     loaded = re.findall(r"""(?:src|href)=["']?([^"'\s>]+)""", page.text)
     assert [each for each in loaded if not each.startswith("data:")] == [
-        "/graphql/ide/page-I9J0K1L2.css",
-        "/graphql/ide/page-A1B2C3D4.js",
+        "/assets/page-I9J0K1L2.css",
+        "/assets/page-A1B2C3D4.js",
     ]
     assert re.findall(r"<script(.*?)>", page.text) == [
         ' type="application/json" id="config"',
-        ' type="module" src="/graphql/ide/page-A1B2C3D4.js"',
+        ' type="module" src="/assets/page-A1B2C3D4.js"',
     ]
     assert "{{" not in page.text and "<style" not in page.text and not re.search(r"\son\w+=", page.text)
 
@@ -93,7 +94,7 @@ def test_its_files_are_cached_forever(browser: Caller) -> None:
     kinds = {"js": "text/javascript", "css": "text/css", "txt": "text/plain"}
 
     for name, text in FILES.items():
-        response = browser.get(f"/graphql/ide/{name}")
+        response = browser.get(f"/assets/{name}")
         caching = "no-cache" if name == "licences.txt" else "public, max-age=31536000, immutable"
         assert (response.status_code, response.text) == (200, text)
         assert response.headers["content-type"] == f"{kinds[name.split('.')[1]]}; charset=utf-8"
@@ -121,7 +122,7 @@ def test_its_files_are_cached_forever(browser: Caller) -> None:
     ],
 )
 def test_other_files_are_not_served(browser: Caller, name: str) -> None:
-    response = browser.get(f"/graphql/ide/{name}")
+    response = browser.get(f"/assets/{name}")
 
     assert response.status_code == 404
     assert PRIVATE not in response.text
@@ -132,7 +133,7 @@ def test_production_serves_neither_page_nor_files(folder: Path, settings: Settin
     with opened(create_app(own, clock=lambda: NOW)) as client:
         anonymous = Caller(client, None)
         page = anonymous.get("/graphql", headers=BROWSER)
-        script = anonymous.get(f"/graphql/ide/{MANIFEST['script']}")
+        script = anonymous.get(f"/assets/{PAGE['script']}")
 
     assert (page.status_code, script.status_code) == (401, 404)
 
@@ -143,12 +144,13 @@ def test_production_serves_neither_page_nor_files(folder: Path, settings: Settin
         "",
         "[]",
         "{}",
-        json.dumps(MANIFEST | {"script": "page-ZZZZZZZZ.js"}),
+        json.dumps(MANIFEST | {"pages": {"graphiql": PAGE | {"script": "page-ZZZZZZZZ.js"}}}),
         json.dumps(MANIFEST | {"files": [*FILES, "chunk-gone.js"]}),
         json.dumps(MANIFEST | {"files": [name for name in FILES if name != "licences.txt"]}),
         json.dumps(MANIFEST | {"files": [*FILES, "../secret.txt"]}),
         json.dumps(MANIFEST | {"files": [*FILES, "page.html"]}),
         json.dumps(MANIFEST | {"files": 1}),
+        json.dumps(MANIFEST | {"pages": ["graphiql"]}),
     ],
 )
 def test_an_incomplete_build_is_not_served(folder: Path, settings: Settings, manifest: str) -> None:
@@ -158,10 +160,10 @@ def test_an_incomplete_build_is_not_served(folder: Path, settings: Settings, man
         check_built(folder)
     with opened(create_app(settings, clock=lambda: NOW)) as client:
         page = Caller(client, None).get("/graphql", headers=BROWSER)
-        script = Caller(client, None).get(f"/graphql/ide/{MANIFEST['script']}")
+        script = Caller(client, None).get(f"/assets/{PAGE['script']}")
 
     assert page.headers["content-security-policy"] == PLAIN_POLICY
-    assert "<code>make ide</code>" in page.text
+    assert "<code>make pages</code>" in page.text
     assert script.status_code == 404
 
 
@@ -171,11 +173,11 @@ def test_an_incomplete_build_is_not_served(folder: Path, settings: Settings, man
 def test_without_node_the_command_explains_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(building.importlib.util, "find_spec", lambda name: None)
 
-    result = CliRunner().invoke(main, ["ide", "build"])
+    result = CliRunner().invoke(main, ["pages", "build"])
 
     assert result.exit_code == 2
     assert result.stderr == (
-        "care-gateway: Node is missing. `make ide` installs it, or do so yourself: "
+        "care-gateway: Node is missing. `make pages` installs it, or do so yourself: "
         "pip install --require-hashes -r requirements-node.lock\n"
     )
 
@@ -185,7 +187,7 @@ def test_outside_a_checkout_the_command_refuses_to_build(
 ) -> None:
     monkeypatch.setattr(building, "SOURCES", tmp_path)
 
-    result = CliRunner().invoke(main, ["ide", "build"])
+    result = CliRunner().invoke(main, ["pages", "build"])
 
     assert (result.exit_code, result.stderr) == (2, f"care-gateway: {building.NO_SOURCES}\n")
 
@@ -203,7 +205,7 @@ def test_a_failing_npm_is_reported_and_the_previous_build_stays(
         building.build(folder, report=lambda text: None)
 
     assert str(fault.value) == f"{building.NO_PACKAGES}\nnpm error network"
-    assert check_built(folder).script == MANIFEST["script"]
+    assert check_built(folder).pages["graphiql"].script == PAGE["script"]
 
 
 def test_the_packages_are_pinned_and_hashed_without_addresses() -> None:

@@ -21,8 +21,9 @@ from app.cli.import_data import import_command
 from app.cli.legacy import legacy
 from app.cli.legacy_compare import compare
 from app.cli.legacy_reconcile import reconcile
+from app.cli.pages import pages
 from app.cli.restore import restore
-from app.cli.schema import ide, schema
+from app.cli.schema import schema
 from app.cli.serve import demo, serve
 from app.cli.token import token
 from app.cli.worker import deliveries, worker
@@ -30,7 +31,7 @@ from app.db.admin.accounts import AccountRefused
 from app.db.admin.books import NoSuchBook
 from app.db.admin.importing import ImportRefused
 from app.db.drivers.interface import DatabaseError
-from app.dev.ide.building import NotBuilt
+from app.dev.building import NotBuilt
 from app.events.deliveries import NoSuchDelivery
 from app.events.retention import RetentionRefused
 from app.legacy_migration import LegacyMigrationError
@@ -71,7 +72,7 @@ def main() -> None:
     """Care sessions for caregivers and clients: a GraphQL API and four legacy REST paths."""
 
 
-service = [serve, worker, demo, token, doctor, list_settings, schema, ide]
+service = [serve, worker, demo, token, doctor, list_settings, schema, pages]
 data = [
     migrate_command,
     distribute_command,

@@ -8,7 +8,7 @@ import tarfile
 from pathlib import Path
 from typing import Any
 
-from app.dev.ide.building import find_node, npm_of
+from app.dev.building import find_node, npm_of
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome", "microsoft-edge")
 MACOS_PATH = "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome"

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from app.cli import main
-from app.dev.ide import building
+from app.dev import building
 
 if __name__ == "__main__":
     building.BUILT = Path(__file__).parent / "missing"

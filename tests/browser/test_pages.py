@@ -13,7 +13,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from app.dev.ide.building import NotBuilt
+from app.dev.building import NotBuilt
 from app.dev.ide.examples import HOMEWORK, OPERATIONS
 from tests.browser.browsers import ROOT, NoBrowser, find_browser
 from tests.browser.chrome import Page, opened_browser
@@ -327,5 +327,5 @@ def test_the_plain_page_runs_a_query_and_a_mutation_and_names_the_build_command(
     page.save_screenshot(SCREENSHOTS / "plain-2-mutation.png")
     assert changed["userErrors"] == [] and len(changed["assignments"]) == 2
 
-    assert "make ide" in page.evaluate("document.body.innerText")
+    assert "make pages" in page.evaluate("document.body.innerText")
     assert_no_errors_and_no_foreign_requests(served, page)

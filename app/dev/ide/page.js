@@ -146,7 +146,7 @@ function readRequest() {
   const operations = operationsIn(query);
   const chosen = operations.find(({ name }) => name === at("operation").value);
   if (chosen?.kind === "subscription") {
-    throw new Error("This page cannot run subscriptions. Use the full page (make ide) or the curl command in docs/subscriptions.md.");
+    throw new Error("This page cannot run subscriptions. Use the full page (make pages) or the curl command in docs/subscriptions.md.");
   }
   return { query, variables: readVariables(), operationName: chosen?.name || undefined };
 }

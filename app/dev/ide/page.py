@@ -1,7 +1,5 @@
 """Serves the GraphQL page and its assets, with demo tokens for a visitor on the same machine."""
 
-import html
-import json
 import re
 from collections.abc import Callable
 from dataclasses import asdict
@@ -9,50 +7,34 @@ from ipaddress import ip_address
 from pathlib import Path
 
 from starlette.requests import Request
-from starlette.responses import FileResponse, HTMLResponse, Response
+from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 from starlette.types import Scope
 
 from app.care.context import Role, utc_now
 from app.db.admin.demo import CAREGIVER, CLIENT
-from app.dev.ide.building import MEDIA_TYPES, Built
+from app.dev.assets import REVALIDATED, built_page, json_for_script
+from app.dev.building import MEDIA_TYPES, Built
 from app.dev.ide.examples import EXAMPLES, SUBSCRIPTION_EXAMPLES
 from app.dev.tokens import has_own_keys, mint_token
 from app.http.messages import header
 from app.settings import Settings
 
 FOLDER = Path(__file__).parent
-ASSET_PATH = "/graphql/ide"
+PLAIN_PATH = "/graphql/ide"
+PLAIN = (FOLDER / "page.html").read_text(encoding="utf-8").replace("{{assets}}", PLAIN_PATH)
 ASSETS = {
     name: ((FOLDER / name).read_bytes(), MEDIA_TYPES[Path(name).suffix]) for name in ("page.js", "page.css")
 }
-HASHED_NAME = re.compile(r"-[A-Z0-9]{8}\.(?:js|css)")
-IMMUTABLE = {"cache-control": "public, max-age=31536000, immutable"}  # the name contains a hash
-REVALIDATED = {"cache-control": "no-cache"}
-
-CLOSED = "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 PLAIN_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
-    f"{CLOSED}"
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
-# GraphiQL's editor writes inline styles, runs in workers and has fonts inside its style sheet.
-FULL_POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; font-src 'self' data:; "
-    f"img-src 'self' data:; connect-src 'self'; worker-src 'self'; {CLOSED}"
-)
-# Characters that could end the script element or a line of a script. JSON has them only in strings.
-UNSAFE_IN_SCRIPT = str.maketrans({char: f"\\u{ord(char):04x}" for char in "<>&\u2028\u2029"})
 LOCAL_HOST = re.compile(r"(?:localhost|127\.0\.0\.1|\[::1\])(?::[0-9]{1,5})?", re.IGNORECASE)
 
 
 def page_maker(settings: Settings, built: Built | None) -> Callable[[Scope], HTMLResponse]:
-    if built is None:
-        file, policy, examples = "page.html", PLAIN_POLICY, EXAMPLES
-        urls = {"assets": ASSET_PATH}
-    else:
-        file, policy, examples = "full.html", FULL_POLICY, EXAMPLES + SUBSCRIPTION_EXAMPLES
-        urls = {"script": f"{ASSET_PATH}/{built.script}", "style": f"{ASSET_PATH}/{built.style}"}
-    template = (FOLDER / file).read_text(encoding="utf-8")
+    examples = EXAMPLES + SUBSCRIPTION_EXAMPLES if built else EXAMPLES
 
     def page(scope: Scope) -> HTMLResponse:
         config = {
@@ -60,29 +42,22 @@ def page_maker(settings: Settings, built: Built | None) -> Callable[[Scope], HTM
             "tokens": {role.lower(): token for role, token in demo_tokens(settings, scope).items()},
             "examples": [asdict(example) for example in examples],
         }
-        values = {name: html.escape(url) for name, url in urls.items()}
-        values["config"] = json.dumps(config, ensure_ascii=False).translate(UNSAFE_IN_SCRIPT)
-        text = re.sub(r"{{(\w+)}}", lambda found: values[found[1]], template)
-        return HTMLResponse(text, headers={"content-security-policy": policy})
+        if built:
+            return built_page(built, "graphiql", "GraphQL", config)
+        text = PLAIN.replace("{{config}}", json_for_script(config))
+        return HTMLResponse(text, headers={"content-security-policy": PLAIN_POLICY})
 
     return page
 
 
-def asset_route(built: Built | None) -> Route:
-    files = built.files if built else {}
-
-    async def asset(request: Request) -> Response:
-        """Looks names up, so that no path leads to another file."""
-        name = request.path_params["name"]
-        if path := files.get(name):
-            caching = IMMUTABLE if HASHED_NAME.search(name) else REVALIDATED
-            return FileResponse(path, media_type=MEDIA_TYPES[path.suffix], headers=caching)
-        if name in ASSETS:
-            content, media_type = ASSETS[name]
-            return Response(content, media_type=media_type, headers=REVALIDATED)
+async def plain_asset(request: Request) -> Response:
+    content, media_type = ASSETS.get(request.path_params["name"], (None, ""))
+    if content is None:
         return Response(status_code=404)
+    return Response(content, media_type=media_type, headers=REVALIDATED)
 
-    return Route(f"{ASSET_PATH}/{{name}}", asset)
+
+PLAIN_ROUTE = Route(f"{PLAIN_PATH}/{{name}}", plain_asset)
 
 
 def demo_tokens(settings: Settings, scope: Scope) -> dict[Role, str]:

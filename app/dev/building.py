@@ -1,4 +1,4 @@
-"""Builds GraphiQL with npm and esbuild, and reads the result.
+"""Builds the pages of app/dev/web with npm and esbuild, and reads the result.
 
 Imports only the standard library, because it also runs in the build of a wheel, before anything is installed.
 """
@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-SOURCES = Path(__file__).parent / "graphiql"
+SOURCES = Path(__file__).parent / "web"
 BUILT = Path(__file__).parent / "built"
 MANIFEST = "manifest.json"
 LICENCES = "licences.txt"
@@ -25,13 +25,13 @@ MEDIA_TYPES = {
 TIMEOUT_SECONDS = 600  # for each step
 MAX_ERROR_LINES = 6
 
-NO_SOURCES = "an installed package does not contain the sources of the page; build it in a checkout"
+NO_SOURCES = "an installed package does not contain the sources of the pages; build them in a checkout"
 NO_NODE = (
-    "Node is missing. `make ide` installs it, or do so yourself: "
+    "Node is missing. `make pages` installs it, or do so yourself: "
     "pip install --require-hashes -r requirements-node.lock"
 )
 NO_PACKAGES = "npm could not install the packages of package-lock.json; is its registry reachable?"
-NO_BUNDLE = "the page could not be bundled"
+NO_BUNDLE = "the pages could not be bundled"
 
 
 class NotBuilt(Exception):
@@ -39,9 +39,14 @@ class NotBuilt(Exception):
 
 
 @dataclass(frozen=True)
-class Built:
-    script: str
+class BuiltPage:
+    script: str  # names of files
     style: str
+
+
+@dataclass(frozen=True)
+class Built:
+    pages: dict[str, BuiltPage]  # by the name of the page
     files: dict[str, Path]  # by name; no other file of the folder is served
 
     @property
@@ -50,7 +55,7 @@ class Built:
 
 
 def read_built() -> Built | None:
-    """None without a complete build; the plain page is served then."""
+    """None without a complete build."""
     try:
         return check_built(BUILT)
     except NotBuilt:
@@ -60,18 +65,22 @@ def read_built() -> Built | None:
 def check_built(folder: Path) -> Built:
     try:
         manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
-        script, style = str(manifest["script"]), str(manifest["style"])
+        pages = {
+            str(page): BuiltPage(str(one["script"]), str(one["style"]))
+            for page, one in manifest["pages"].items()
+        }
         names = [str(name) for name in manifest["files"]]
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
         raise NotBuilt(f"the build has no readable {MANIFEST}") from None
-    for name in {script, style, LICENCES, *names}:
+    loaded = {name for page in pages.values() for name in (page.script, page.style)}
+    for name in {*loaded, LICENCES, *names}:
         if name not in names:
             raise NotBuilt(f"the build is incomplete: {name} is not in {MANIFEST}")
         if Path(name).name != name or Path(name).suffix not in MEDIA_TYPES:
             raise NotBuilt(f"the build is invalid: {name} is not the name of an asset")
         if not (folder / name).is_file() or not (folder / name).stat().st_size:
             raise NotBuilt(f"the build is incomplete: {name} is missing")
-    return Built(script, style, {name: folder / name for name in names})
+    return Built(pages, {name: folder / name for name in names})
 
 
 def build(folder: Path = BUILT, report: Callable[[str], None] = print) -> Built:
@@ -79,7 +88,7 @@ def build(folder: Path = BUILT, report: Callable[[str], None] = print) -> Built:
     if not (SOURCES / "package-lock.json").is_file():
         raise NotBuilt(NO_SOURCES)
     node = find_node()
-    with tempfile.TemporaryDirectory(prefix="care-gateway-ide-") as name:
+    with tempfile.TemporaryDirectory(prefix="care-gateway-pages-") as name:
         work = Path(name)
         shutil.copytree(SOURCES, work, dirs_exist_ok=True, ignore=shutil.ignore_patterns("node_modules"))
         report("installing the npm packages")

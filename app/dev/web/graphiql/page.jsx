@@ -67,7 +67,7 @@ function Panes() {
 const fetcher = asker(config.endpoint);
 const plugins = [EXAMPLES, explorerPlugin(), HISTORY_PLUGIN];
 
-createRoot(document.getElementById("graphiql")).render(
+createRoot(document.getElementById("page")).render(
   <GraphiQL
     fetcher={fetcher}
     storage={storage}

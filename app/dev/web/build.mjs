@@ -1,10 +1,13 @@
-// Bundles the full GraphQL page into the folder that is named, with a manifest for the server and the licences.
+// Bundles the pages into the folder of the first argument, with a manifest for the server and the licences.
 
 import { readFileSync, readdirSync, writeFileSync } from "node:fs";
 import { basename, join } from "node:path";
 import { build } from "esbuild";
 
 const [into] = process.argv.slice(2);
+const PAGES = {
+  graphiql: "graphiql/page.jsx",
+};
 
 // GraphiQL's own style has that of its editor in it; imported by the editor's modules it would come twice.
 const oneStyle = {
@@ -37,14 +40,18 @@ const workers = await build({
 const names = Object.keys(workers.metafile.outputs).map((path) => basename(path));
 const named = Object.fromEntries(names.map((name) => [name.split("-")[0], name]));
 
-const page = await build({
+const pages = await build({
   ...options,
   format: "esm",
   splitting: true,
   define: { ...options.define, WORKERS: JSON.stringify(named) },
-  entryPoints: { page: "page.jsx" },
+  entryPoints: PAGES,
 });
-const [script, { cssBundle }] = Object.entries(page.metafile.outputs).find(([, { entryPoint }]) => entryPoint === "page.jsx");
+const entries = Object.entries(pages.metafile.outputs);
+const loaded = Object.entries(PAGES).map(([name, source]) => {
+  const [script, { cssBundle }] = entries.find(([, { entryPoint }]) => entryPoint === source);
+  return [name, { script: basename(script), style: basename(cssBundle) }];
+});
 
 // ---- The licences of what is in the bundles, and of nothing else
 
@@ -59,14 +66,14 @@ function licenceOf(folder) {
   return { title: `${name} ${version}`, license, texts: files.map((file) => readFileSync(join(folder, file), "utf8").trim()) };
 }
 
-const outputs = [...Object.values(workers.metafile.outputs), ...Object.values(page.metafile.outputs)];
+const outputs = [...Object.values(workers.metafile.outputs), ...Object.values(pages.metafile.outputs)];
 const paths = outputs.flatMap(({ inputs }) => Object.keys(inputs));
 const folders = paths.map((path) => /^(?:.*\/)?node_modules\/(?:@[^/]+\/)?[^/]+/.exec(path)?.[0]);
 const licences = [...new Set(folders)].filter(Boolean).map(licenceOf).sort((one, other) => (one.title < other.title ? -1 : 1));
 const list = licences.map(({ title, license }) => `${title}: ${license}`);
 const whole = licences.filter(({ texts }) => texts.length).map(({ title, texts }) => [`---- ${title}`, ...texts].join("\n\n"));
-const licencesText = ["What the GraphQL page is built from.", list.join("\n"), FONTS, ...whole].join("\n\n") + "\n";
+const licencesText = ["What the pages are built from.", list.join("\n"), FONTS, ...whole].join("\n\n") + "\n";
 writeFileSync(join(into, "licences.txt"), licencesText);
 
-const manifest = { script: basename(script), style: basename(cssBundle), files: readdirSync(into).sort() };
+const manifest = { pages: Object.fromEntries(loaded), files: readdirSync(into).sort() };
 writeFileSync(join(into, "manifest.json"), JSON.stringify(manifest, null, 2) + "\n");
