@@ -28,7 +28,7 @@ from app.db.drivers.interface import DatabaseError, sqlite_path
 from app.db.drivers.sqlite import check_sqlite
 from app.dev.assets import asset_route
 from app.dev.building import read_built
-from app.dev.ide.page import PLAIN_ROUTE, demo_tokens, page_maker
+from app.dev.ide.page import demo_tokens, page_maker
 from app.dev.tokens import has_own_keys, public_key, refuse_own_key
 from app.engine.schema import EngineOptions
 from app.events.dispatcher import dispatching
@@ -137,7 +137,7 @@ def create_app(
     if settings.in_development:
         built = read_built()
         page = page_maker(settings, built)
-        routes += [asset_route(built), PLAIN_ROUTE]
+        routes.append(asset_route(built))
     if tracing:
         tracing.trace_operations(schema, documents.operation_names)
     origins = AllowedOrigins(settings.origins, loopback=settings.in_development)

@@ -8,7 +8,7 @@ from typing import Any
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 NODE_LOCK = Path(__file__).parent.parent / "requirements-node.lock"
-HINT = "HATCH_BUILD_NO_HOOKS=true builds a wheel without it, which serves the plain page."
+HINT = "HATCH_BUILD_NO_HOOKS=true builds a wheel without them."
 
 
 def locked_node() -> list[str]:

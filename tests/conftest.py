@@ -71,8 +71,8 @@ def pytest_collection_finish() -> None:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def plain_page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Whether or not the full page is built in this checkout; tests of that bring their own."""
+def without_built_pages(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Whether or not the pages are built in this checkout; tests of them bring their own build."""
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(building, "BUILT", tmp_path_factory.mktemp("built") / "nothing")
         yield

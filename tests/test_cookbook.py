@@ -8,7 +8,7 @@ from graphql import parse, print_ast
 from app.care.errors import CareError
 from app.db.admin.demo import demo_lines
 from app.db.admin.importing import importing
-from app.dev.ide.examples import EXAMPLES, SUBSCRIPTION_EXAMPLES
+from app.dev.ide.examples import EXAMPLES
 from app.http.errors import OVERLOADED
 from app.main import schema_of_service
 from app.schema.errors import INTERNAL, TOO_COSTLY
@@ -50,7 +50,7 @@ def test_an_example_of_the_graphql_page_equals_the_recipe_of_the_same_name() -> 
         if block.kind.startswith("graphql"):
             shown |= operations(block.text)
     offered: dict[str, str] = {}
-    for example in EXAMPLES + SUBSCRIPTION_EXAMPLES:
+    for example in EXAMPLES:
         offered |= operations(example.query)
 
     common = shown.keys() & offered.keys()

@@ -92,7 +92,7 @@ def take_away(url: str) -> None:
 
 @pytest.mark.sqlite_only
 @pytest.mark.parametrize(
-    "path", ["/index.html", "/health", "/livez/", "/graphql/", "/graphql/ide/none.js", "/gatewa", "/docs"]
+    "path", ["/index.html", "/health", "/livez/", "/graphql/", "/assets/none.js", "/gatewa", "/docs"]
 )
 def test_an_unknown_path_is_not_found(gateway: Gateway, path: str) -> None:
     response = gateway.as_caregiver(1).client.get(path, follow_redirects=False)
@@ -119,7 +119,7 @@ def test_production_serves_both_contracts_only_with_a_token(settings: Settings) 
 
         page = anonymous.get("/graphql", headers={"accept": "text/html"})
         schema = anonymous.post_graphql("{ __schema { queryType { name } } }")
-        asset = anonymous.get("/graphql/ide/page.js")
+        asset = anonymous.get("/assets/page.js")
         legacy = anonymous.get("/gateway/profile/client/session?time-state=RUNNING")
         ready = anonymous.get("/readyz")
 

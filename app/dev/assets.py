@@ -12,7 +12,9 @@ from starlette.routing import Route
 
 from app.dev.building import MEDIA_TYPES, Built
 
-SHELL = (Path(__file__).parent / "shell.html").read_text(encoding="utf-8")
+FOLDER = Path(__file__).parent
+SHELL = (FOLDER / "shell.html").read_text(encoding="utf-8")
+NOT_BUILT = (FOLDER / "not_built.html").read_text(encoding="utf-8")
 PREFIX = "/assets"
 HASHED_NAME = re.compile(r"-[A-Z0-9]{8}\.(?:js|css)")
 IMMUTABLE = {"cache-control": "public, max-age=31536000, immutable"}  # the name contains a hash
@@ -27,21 +29,20 @@ POLICY = (
 UNSAFE_IN_SCRIPT = str.maketrans({char: f"\\u{ord(char):04x}" for char in "<>&\u2028\u2029"})
 
 
-def built_page(built: Built, name: str, title: str, config: dict[str, Any]) -> HTMLResponse:
-    """The script of the page reads `config` from the element of that id and renders into `page`."""
-    page = built.pages[name]
-    values = {
-        "title": html.escape(title),
-        "script": f"{PREFIX}/{html.escape(page.script)}",
-        "style": f"{PREFIX}/{html.escape(page.style)}",
-        "config": json_for_script(config),
-    }
-    text = re.sub(r"{{(\w+)}}", lambda found: values[found[1]], SHELL)
+def built_page(built: Built | None, name: str, title: str, config: dict[str, Any]) -> HTMLResponse:
+    """The script of the page reads `config` from the element of that id and renders into `page`.
+
+    Without a build the response explains how to build the page.
+    """
+    template, values = NOT_BUILT, {"title": html.escape(title)}
+    if built:
+        page = built.pages[name]
+        template = SHELL
+        values["script"] = f"{PREFIX}/{page.script}"
+        values["style"] = f"{PREFIX}/{page.style}"
+        values["config"] = json.dumps(config, ensure_ascii=False).translate(UNSAFE_IN_SCRIPT)
+    text = re.sub(r"{{(\w+)}}", lambda found: values[found[1]], template)
     return HTMLResponse(text, headers={"content-security-policy": POLICY})
-
-
-def json_for_script(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False).translate(UNSAFE_IN_SCRIPT)
 
 
 def asset_route(built: Built | None) -> Route:

@@ -1,6 +1,6 @@
-"""The full page runs queries, mutations and subscriptions, the plain page queries and mutations.
+"""GraphiQL runs queries, mutations and subscriptions, in several tabs, in dark mode and in narrow windows.
 
-Both load nothing from other hosts, cause no browser errors and store no tokens. Screenshots: var/browser.
+It loads nothing from other hosts, causes no browser errors and stores no tokens. Screenshots: var/browser.
 """
 
 import json
@@ -53,7 +53,7 @@ def button(label: str) -> str:
 
 
 def example(title: str) -> str:
-    every = "[...document.querySelectorAll('.examples button, .example')]"
+    every = "[...document.querySelectorAll('.examples button')]"
     return f"{every}.find((one) => one.textContent.startsWith('{title}'))"
 
 
@@ -71,11 +71,6 @@ def page(program: Path) -> Iterator[Page]:
         yield one
 
 
-@pytest.fixture(params=["app", "tests.browser.plain"])
-def module(request: pytest.FixtureRequest) -> str:
-    return str(request.param)
-
-
 @pytest.fixture(scope="module")
 def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
     var = tmp_path_factory.mktemp("demo")
@@ -84,10 +79,10 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def served(demo: Path, tmp_path: Path, module: str) -> Iterator[Served]:
+def served(demo: Path, tmp_path: Path) -> Iterator[Served]:
     """A service with its own copy of the demo data."""
     var = shutil.copytree(demo, tmp_path / "var")
-    with serving(tmp_path / "log", module=module, env="development", var=str(var)) as one:
+    with serving(tmp_path / "log", module="app", env="development", var=str(var)) as one:
         yield one
 
 
@@ -139,22 +134,21 @@ def assert_no_errors_and_no_foreign_requests(served: Served, page: Page) -> None
     assert "bearer" not in page.evaluate(STORED).lower()
 
 
-@pytest.mark.parametrize("module", ["app"])
-def test_the_full_page_runs_a_query_a_mutation_and_a_subscription(served: Served, page: Page) -> None:
+def test_graphiql_runs_a_query_a_mutation_and_a_subscription(served: Served, page: Page) -> None:
     page.open(f"{served.url}/graphql")
     page.until(f"{EDITED['operation']}.includes('MyRunningSessions') && {tab('RunningAssignments')}")
     page.until("document.querySelector('.examples') && document.fonts.status === 'loaded'")
-    page.save_screenshot(SCREENSHOTS / "full-1-opened.png")
+    page.save_screenshot(SCREENSHOTS / "graphiql-1-opened.png")
 
     page.click(RUN)
     queried = response_data(page, "sessions")
-    page.save_screenshot(SCREENSHOTS / "full-2-query.png")
+    page.save_screenshot(SCREENSHOTS / "graphiql-2-query.png")
     assert queried == send_graphql(served, page, "client", OPERATIONS["MyRunningSessions"])
 
     page.click(example("Assign homework"))
     run_tab(page, "bookIds", "variables")
     changed = response_data(page, "assignHomework")["assignHomework"]
-    page.save_screenshot(SCREENSHOTS / "full-3-mutation.png")
+    page.save_screenshot(SCREENSHOTS / "graphiql-3-mutation.png")
     assert changed["userErrors"] == [] and len(changed["assignments"]) == 2
     numbers = {one["legacyId"] for one in changed["assignments"]}
     listed = send_graphql(served, page, "caregiver", "{ assignments(first: 50) { nodes { legacyId } } }")
@@ -169,7 +163,7 @@ def test_the_full_page_runs_a_query_a_mutation_and_a_subscription(served: Served
             event = response_data(page, "assignmentChanged")["assignmentChanged"]
             break
     assert event is not None and event["what"] == "ASSIGNED"
-    page.save_screenshot(SCREENSHOTS / "full-4-subscription.png")
+    page.save_screenshot(SCREENSHOTS / "graphiql-4-subscription.png")
     page.click(RUN)  # stops it
     page.until("!document.querySelector('.graphiql-spinner')")
 
@@ -177,7 +171,7 @@ def test_the_full_page_runs_a_query_a_mutation_and_a_subscription(served: Served
         page.click(button(plugin))
         page.until("document.querySelector('.graphiql-plugin').innerText.length > 20")
         page.save_screenshot(
-            SCREENSHOTS / f"full-5-{plugin.split()[-1].lower()}-{plugin.split()[1].lower()}.png"
+            SCREENSHOTS / f"graphiql-5-{plugin.split()[-1].lower()}-{plugin.split()[1].lower()}.png"
         )
     page.click(button("Show Examples"))
     page.click(example("Who am I"))
@@ -198,7 +192,6 @@ def test_the_full_page_runs_a_query_a_mutation_and_a_subscription(served: Served
     assert_no_errors_and_no_foreign_requests(served, page)
 
 
-@pytest.mark.parametrize("module", ["app"])
 def test_a_subscription_continues_while_another_tab_runs(served: Served, page: Page) -> None:
     page.open(f"{served.url}/graphql")
     page.until(f"{EDITED['operation']}.includes('MyRunningSessions') && {tab('RunningAssignments')}")
@@ -215,7 +208,7 @@ def test_a_subscription_continues_while_another_tab_runs(served: Served, page: P
     assert response_data(page, "assignments") == send_graphql(
         served, page, "caregiver", OPERATIONS["RunningAssignments"]
     )
-    page.save_screenshot(SCREENSHOTS / "full-10-another-tab.png")
+    page.save_screenshot(SCREENSHOTS / "graphiql-10-another-tab.png")
 
     page.click(tab("WatchAssignments"))
     for _ in range(10):  # the subscription may start after the mutation
@@ -225,7 +218,7 @@ def test_a_subscription_continues_while_another_tab_runs(served: Served, page: P
     event = response_data(page, "assignmentChanged")["assignmentChanged"]
     assert event["assignment"]["name"] in {one["name"] for one in changed["assignments"]}
     page.until(IS_RUNNING)
-    page.save_screenshot(SCREENSHOTS / "full-11-still-listening.png")
+    page.save_screenshot(SCREENSHOTS / "graphiql-11-still-listening.png")
     page.click(RUN)  # stops it
     page.until(f"!{IS_RUNNING}")
     page.click(tab("RunningAssignments"))
@@ -234,14 +227,13 @@ def test_a_subscription_continues_while_another_tab_runs(served: Served, page: P
     assert_no_errors_and_no_foreign_requests(served, page)
 
 
-@pytest.mark.parametrize("module", ["app"])
-def test_the_full_page_in_dark_mode_and_in_narrow_windows(served: Served, page: Page) -> None:
+def test_graphiql_in_dark_mode_and_in_narrow_windows(served: Served, page: Page) -> None:
     page.use_dark_mode()
     page.open(f"{served.url}/graphql", 1100, 720)
     page.until(f"{EDITED['operation']}.includes('MyRunningSessions')")
     page.click(RUN)
     response_data(page, "sessions")
-    page.save_screenshot(SCREENSHOTS / "full-6-dark.png")
+    page.save_screenshot(SCREENSHOTS / "graphiql-6-dark.png")
     page.click(button("Hide Examples"))
     page.until(f"{button('Show Examples')} && !document.querySelector('.examples')")
     page.reload()
@@ -260,14 +252,13 @@ def test_the_full_page_in_dark_mode_and_in_narrow_windows(served: Served, page: 
         assert is_in_view(page, tab("RunningAssignments"))
         run_tab(page, "RunningAssignments")
         response_data(page, "assignments")
-        page.save_screenshot(SCREENSHOTS / f"full-7-narrow-{width}.png")
+        page.save_screenshot(SCREENSHOTS / f"graphiql-7-narrow-{width}.png")
         result = page.evaluate("document.querySelector('.result-window').getBoundingClientRect().toJSON()")
         assert result["width"] > 280 and min(height, result["bottom"]) - result["top"] > 180
 
     assert_no_errors_and_no_foreign_requests(served, page)
 
 
-@pytest.mark.parametrize("module", ["app"])
 def test_a_tab_stores_the_kind_of_its_token_but_not_the_token(served: Served, page: Page) -> None:
     page.open(f"{served.url}/graphql")
     page.until(f"{EDITED['operation']}.includes('MyRunningSessions') && {runs_as('client')}")
@@ -290,7 +281,7 @@ def test_a_tab_stores_the_kind_of_its_token_but_not_the_token(served: Served, pa
     page.send("Input.insertText", text="of-my-own")
     page.until(f"{EDITED['request-headers']}.includes('bearer of-my-own') && {runs_as('own token')}")
     page.until(f"{STORED}.includes('own token')")
-    page.save_screenshot(SCREENSHOTS / "full-8-own-token.png")
+    page.save_screenshot(SCREENSHOTS / "graphiql-8-own-token.png")
     assert "of-my-own" not in page.evaluate(STORED)
     page.reload()
     page.until("document.querySelector('.whose').innerText.includes('Nobody is signed in')")
@@ -302,30 +293,5 @@ def test_a_tab_stores_the_kind_of_its_token_but_not_the_token(served: Served, pa
     served.stop(signal.SIGTERM)
     page.until(f"{RESPONSE}.includes('Nothing more will be heard')")
     page.until("!document.querySelector('.graphiql-spinner')")
-    page.save_screenshot(SCREENSHOTS / "full-9-cut-off.png")
-    assert_no_errors_and_no_foreign_requests(served, page)
-
-
-@pytest.mark.parametrize("module", ["tests.browser.plain"])
-def test_the_plain_page_runs_a_query_and_a_mutation_and_names_the_build_command(
-    served: Served, page: Page
-) -> None:
-    page.open(f"{served.url}/graphql")
-    page.click(example("My running sessions"))
-    page.click("document.getElementById('run')")
-    page.until("document.getElementById('status').textContent.startsWith('200')")
-    shown = json.loads(page.evaluate("document.getElementById('body').textContent"))
-    page.save_screenshot(SCREENSHOTS / "plain-1-query.png")
-    assert shown["data"] == send_graphql(served, page, "client", OPERATIONS["MyRunningSessions"])
-
-    page.click(example("Assign homework"))
-    page.click("document.getElementById('run')")
-    page.until("document.getElementById('body').textContent.includes('assignHomework')")
-    changed = json.loads(page.evaluate("document.getElementById('body').textContent"))["data"][
-        "assignHomework"
-    ]
-    page.save_screenshot(SCREENSHOTS / "plain-2-mutation.png")
-    assert changed["userErrors"] == [] and len(changed["assignments"]) == 2
-
-    assert "make pages" in page.evaluate("document.body.innerText")
+    page.save_screenshot(SCREENSHOTS / "graphiql-9-cut-off.png")
     assert_no_errors_and_no_foreign_requests(served, page)

@@ -135,7 +135,7 @@ def test_production_serves_no_page(production: Gateway) -> None:
 
     stranger = production.as_anonymous().get("/graphql", headers=browser)
     signed_in = production.as_client(1).get("/graphql", headers=browser)
-    script = Caller(production.client, None).get("/graphql/ide/page.js")
+    script = Caller(production.client, None).get("/assets/page.js")
 
     assert (stranger.status_code, stranger.headers["content-type"]) == (401, "application/json")
     assert (signed_in.status_code, signed_in.headers["content-type"]) == (400, "application/json")

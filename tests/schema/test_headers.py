@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from httpx2 import Response
 
-from app.dev.ide.page import PLAIN_POLICY
+from app.dev.assets import POLICY
 from app.main import create_app
 from app.settings import Environment, Settings
 from tests.callers import Gateway, opened
@@ -70,7 +70,7 @@ OTHER_PATHS = {
     "/openapi.json": 200,
     "/nowhere": 404,
     "/graphql/": 404,
-    "/graphql/ide/none.js": 404,
+    "/assets/none.js": 404,
 }
 
 
@@ -88,19 +88,12 @@ def test_the_graphiql_page_has_its_own_content_security_policy(standing: Gateway
     """The page loads its own script and style, calls its own host, and must not be framed."""
     page = standing.as_anonymous().get("/graphql", headers={"accept": "text/html"})
 
-    own = {**SECURITY_HEADERS, "content-security-policy": PLAIN_POLICY}
+    own = {**SECURITY_HEADERS, "content-security-policy": POLICY}
     has_headers(page, own, {*CONTENT_HEADERS, "x-request-id"})
-    sent = dict(part.strip().split(" ", 1) for part in PLAIN_POLICY.split(";"))
+    sent = dict(part.strip().split(" ", 1) for part in POLICY.split(";"))
     assert {sent[name] for name in ("default-src", "frame-ancestors", "base-uri", "form-action")} == {
         "'none'"
     }
-
-
-@pytest.mark.sqlite_only
-def test_an_asset_may_be_cached_and_revalidated(standing: Gateway) -> None:
-    asset = standing.as_anonymous().get("/graphql/ide/page.js")
-
-    has_headers(asset, {**SECURITY_HEADERS, "cache-control": "no-cache"}, CONTENT_HEADERS)
 
 
 @pytest.mark.sqlite_only

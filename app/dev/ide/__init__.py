@@ -1,1 +1,1 @@
-"""The GraphQL page for browsers, in development: GraphiQL if it is built, otherwise a plain page."""
+"""GraphiQL, the GraphQL page for browsers in development, with examples."""

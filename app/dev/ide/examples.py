@@ -66,6 +66,12 @@ EXAMPLES: tuple[Example, ...] = (
     example("client", "Save a draft", "SaveAnswers", {"input": DRAFT}),
     example("client", "Submit answers", "SubmitAnswers", {"input": SUBMISSION}),
     example(
+        "client",
+        "Watch my reminders",
+        "WatchReminders",
+        hint="Run it: a reminder appears here at the moment it is due.",
+    ),
+    example(
         "caregiver",
         "Running assignments with answers",
         "RunningAssignments",
@@ -85,20 +91,10 @@ EXAMPLES: tuple[Example, ...] = (
     example("caregiver", "Create three sessions", "CreateSession", {"input": SERIES}),
     example("caregiver", "Progress of my clients", "Progress"),
     example("caregiver", "Search books", "SearchBooks"),
-)
-
-# Only the full page can run subscriptions.
-SUBSCRIPTION_EXAMPLES: tuple[Example, ...] = (
     example(
         "caregiver",
         "Watch my assignments",
         "WatchAssignments",
         hint="Run it, then assign homework in another window: the event appears here.",
-    ),
-    example(
-        "client",
-        "Watch my reminders",
-        "WatchReminders",
-        hint="Run it: a reminder appears here at the moment it is due.",
     ),
 )

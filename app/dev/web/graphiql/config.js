@@ -2,5 +2,5 @@
 
 export const config = JSON.parse(document.getElementById("config").textContent);
 
-/** In the order of the examples, as on the plain page. */
+/** In the order of the examples. */
 export const roles = [...new Set(config.examples.map(({ role }) => role))];

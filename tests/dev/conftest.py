@@ -1,0 +1,43 @@
+"""A build of the pages, and a browser that opens them."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from app.dev import building
+from app.main import create_app
+from app.settings import Settings
+from tests.callers import Caller, opened
+from tests.factories import NOW
+
+BROWSER = {"accept": "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"}
+FILES = {
+    "page-A1B2C3D4.js": "import('./chunk-E5F6G7H8.js')",
+    "page-I9J0K1L2.css": "body {}",
+    "chunk-E5F6G7H8.js": "export {}",
+    "licences.txt": "What it is built from.",
+}
+PAGE = {"script": "page-A1B2C3D4.js", "style": "page-I9J0K1L2.css"}
+MANIFEST = {"pages": {"graphiql": PAGE}, "files": list(FILES)}
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A build, beside files that must not be served."""
+    made = tmp_path / "built"
+    made.mkdir()
+    for name, text in FILES.items():
+        (made / name).write_text(text)
+    (made / "manifest.json").write_text(json.dumps(MANIFEST))
+    (made / "other.js").write_text("private")
+    (tmp_path / "secret.txt").write_text("private")
+    monkeypatch.setattr(building, "BUILT", made)
+    return made
+
+
+@pytest.fixture
+def browser(folder: Path, settings: Settings) -> Iterator[Caller]:
+    with opened(create_app(settings, clock=lambda: NOW)) as client:
+        yield Caller(client, None)
