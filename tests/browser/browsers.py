@@ -13,7 +13,7 @@ from app.dev.building import find_node, npm_of
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome", "microsoft-edge")
 MACOS_PATH = "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome"
 SOURCES = Path(__file__).parent / "chromium"
-ROOT = SOURCES.parents[3]
+ROOT = SOURCES.parents[2]
 FOLDER = ROOT / ".venv" / "chromium"
 # Early releases of Python 3.11 lack the filter; the archive has a locked hash.
 FILTER: dict[str, Any] = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}
