@@ -1,5 +1,5 @@
 # The service as an image: docker build -t care-gateway .
-# Where GraphiQL is wanted, which only development shows, run from a checkout: the image goes without.
+# Without GraphiQL, which only development serves.
 ARG BASE=python:3.13-slim
 
 FROM ${BASE} AS build
@@ -14,7 +14,7 @@ RUN python3 -m supply.lock build > build.lock \
     && python3 -m venv tools && tools/bin/python -m pip install --quiet --require-hashes --requirement build.lock \
     && python3 -m venv /opt/care && /opt/care/bin/python -m pip install --quiet --require-hashes --requirement run.lock
 COPY app/ app/
-RUN HATCH_BUILD_NO_HOOKS=true tools/bin/python -m pip wheel --quiet --no-deps --no-build-isolation --wheel-dir dist . \
+RUN tools/bin/python -m pip wheel --quiet --no-deps --no-build-isolation --wheel-dir dist . \
     && /opt/care/bin/python -m pip install --quiet --no-deps --no-index dist/*.whl \
     && /opt/care/bin/python -m pip uninstall --quiet --yes pip
 

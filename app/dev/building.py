@@ -1,7 +1,4 @@
-"""Builds the pages of app/dev/web with npm and esbuild, and reads the result.
-
-Imports only the standard library, because it also runs in the build of a wheel, before anything is installed.
-"""
+"""Builds the pages of app/dev/web with npm and esbuild, and reads the result."""
 
 import importlib.util
 import json

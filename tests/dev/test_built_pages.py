@@ -13,8 +13,6 @@ from app.dev import building
 from app.dev.building import NotBuilt, check_built
 from app.main import create_app
 from app.settings import Environment, Settings
-from supply.lock import NODE_LOCK, read_lock
-from supply.wheel import locked_node
 from tests.callers import Caller, opened
 from tests.dev.conftest import BROWSER, FILES, MANIFEST, PAGE
 from tests.factories import NOW
@@ -176,7 +174,3 @@ def test_the_packages_are_pinned_and_hashed_without_addresses() -> None:
     assert {name: lock[f"node_modules/{name}"]["version"] for name in wanted} == wanted
     assert [name for name, one in lock.items() if not one.get("integrity", "").startswith("sha512-")] == []
     assert [name for name, one in lock.items() if "resolved" in one] == []
-
-
-def test_the_wheel_is_built_with_the_locked_node() -> None:
-    assert locked_node() == [f"{one.name}=={one.version}" for one in read_lock(NODE_LOCK.read_text())]
