@@ -14,7 +14,7 @@ import httpx2
 import pytest
 
 from app.dev.building import NotBuilt
-from app.dev.ide.examples import HOMEWORK, OPERATIONS
+from app.dev.ide.examples import EXAMPLES, HOMEWORK, OPERATIONS, Example
 from tests.browser.browsers import ROOT, NoBrowser, find_browser
 from tests.browser.chrome import Page, opened_browser
 from tests.live.processes import Served, run, serving
@@ -55,6 +55,11 @@ def button(label: str) -> str:
 def example(title: str) -> str:
     every = "[...document.querySelectorAll('.examples button')]"
     return f"{every}.find((one) => one.textContent.startsWith('{title}'))"
+
+
+def label(one: Example) -> str:
+    """The title, `query`, `mutation` or `subscription`, and the legacy call."""
+    return f"{one.title}{one.query.split()[0]}{one.replaces and f', replaces {one.replaces}'}"
 
 
 @pytest.fixture(scope="module")
@@ -139,6 +144,8 @@ def test_graphiql_runs_a_query_a_mutation_and_a_subscription(served: Served, pag
     page.until(f"{EDITED['operation']}.includes('MyRunningSessions') && {tab('RunningAssignments')}")
     page.until("document.querySelector('.examples') && document.fonts.status === 'loaded'")
     page.save_screenshot(SCREENSHOTS / "graphiql-1-opened.png")
+    labels = page.evaluate("[...document.querySelectorAll('.examples button')].map((one) => one.textContent)")
+    assert sorted(labels) == sorted(label(one) for one in EXAMPLES)
 
     page.click(RUN)
     queried = response_data(page, "sessions")
@@ -225,6 +232,25 @@ def test_a_subscription_continues_while_another_tab_runs(served: Served, page: P
     page.click(tab("WatchAssignments"))
     page.until(f"{RESPONSE}.includes('assignmentChanged') && !{IS_RUNNING}")
     assert_no_errors_and_no_foreign_requests(served, page)
+
+
+@pytest.mark.parametrize(("width", "height"), [(1280, 800), (1024, 768)])
+def test_examples_query_and_response_have_room(served: Served, page: Page, width: int, height: int) -> None:
+    page.open(f"{served.url}/graphql", width, height)
+    page.until(f"{EDITED['operation']}.includes('MyRunningSessions')")
+    page.click(RUN)
+    response_data(page, "sessions")
+    page.save_screenshot(SCREENSHOTS / f"graphiql-12-{width}.png")
+
+    for pane, least_width, least_height in (
+        (".examples", 190, 600),
+        (".graphiql-query-editor", 440, 250),
+        (".result-window", 440, 250),
+    ):
+        box = page.evaluate(f"document.querySelector('{pane}').getBoundingClientRect().toJSON()")
+        shown = min(height, box["bottom"]) - box["top"]
+        assert box["width"] >= least_width and shown >= least_height, (pane, box)
+        assert box["left"] >= 0 and box["right"] <= width, (pane, box)
 
 
 def test_graphiql_in_dark_mode_and_in_narrow_windows(served: Served, page: Page) -> None:

@@ -4,12 +4,10 @@ import { pick, useGraphiQL, useGraphiQLActions } from "@graphiql/react";
 import { config, roles } from "./config.js";
 import { headersFor } from "./tokens.jsx";
 
-const DOES = { query: "asks", mutation: "changes", subscription: "listens" };
-
 const examples = config.examples.map(({ role, title, query, variables, replaces, hint }) => {
-  const lines = [`# ${title}`, replaces && `# In place of ${replaces}`, hint && `# ${hint}`];
+  const lines = [`# ${title}`, replaces && `# Replaces ${replaces}`, hint && `# ${hint}`];
   const text = [...lines.filter(Boolean), "", query].join("\n");
-  return { role, title, replaces, query: text, variables, headers: headersFor(role), does: DOES[/^\w+/.exec(query)[0]] };
+  return { role, title, replaces, query: text, variables, headers: headersFor(role), kind: /^\w+/.exec(query)[0] };
 });
 
 const of = (role) => examples.filter((example) => example.role === role);
@@ -47,8 +45,11 @@ function Examples() {
           <h3>As a {role}</h3>
           {of(role).map((example) => (
             <button key={example.title} type="button" onClick={() => show(example)}>
-              <span>{example.title}</span> <i>{example.does}</i>
-              {example.replaces && <small>{breakable(example.replaces)}</small>}
+              {example.title}
+              <small>
+                <b>{example.kind}</b>
+                {example.replaces && <>, replaces <code>{breakable(example.replaces)}</code></>}
+              </small>
             </button>
           ))}
         </div>
@@ -57,10 +58,10 @@ function Examples() {
   );
 }
 
-/** As in page.css: the panes then lie over the editor instead of beside it. */
+/** As in page.css: the examples then cover the editor instead of standing beside it. */
 export const narrow = matchMedia("(max-width: 800px)");
 
-const breakable = (path) => path.split(/(?<=[/?])/).flatMap((part, index) => [part, <wbr key={index} />]);
+const breakable = (path) => path.split(/(?<=\w[/?])/).flatMap((part, index) => [part, <wbr key={index} />]);
 
 function Icon() {
   return (

@@ -4,11 +4,11 @@ import { headersFor, whose } from "./tokens.jsx";
 
 // These the tabs have as well, and the editors fill in the first tab's alone.
 const TWICE = ["graphiql:query", "graphiql:variables", "graphiql:headers"];
-// How wide the pane on the left is beside the rest.
-const WIDTHS = { "graphiql:docExplorerFlex": "0.27" };
+// The first sizes: the examples beside the rest, and the query above the variables.
+const SIZES = { "graphiql:docExplorerFlex": "0.27", "graphiql:secondaryEditorFlex": "4" };
 
 export const storage = {
-  getItem: (key) => mapped(sessionStorage.getItem(key), withHeaders) ?? WIDTHS[key] ?? null,
+  getItem: (key) => mapped(sessionStorage.getItem(key), withHeaders) ?? SIZES[key] ?? null,
   setItem: (key, text) => TWICE.includes(key) || sessionStorage.setItem(key, mapped(text, withoutHeaders)),
   removeItem: (key) => sessionStorage.removeItem(key),
   clear: () => sessionStorage.clear(),

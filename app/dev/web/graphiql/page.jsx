@@ -21,6 +21,14 @@ globalThis.MonacoEnvironment = {
   getWorker: (_, label) => new Worker(new URL(WORKERS[label] ?? WORKERS.editor, import.meta.url)),
 };
 
+const EDITOR_OPTIONS = {
+  fontSize: 13,
+  lineHeight: 19,
+  wordWrap: "on",
+  // Otherwise an editor that cannot scroll further would keep the page from scrolling.
+  scrollbar: { verticalScrollbarSize: 10, alwaysConsumeMouseWheel: false },
+};
+
 /** GraphiQL fills in its editors from the first tab's query alone, so the tab that is open is opened again. */
 function OpenTab() {
   const { activeTabIndex, tabs, ...editors } = useGraphiQL(
@@ -32,10 +40,7 @@ function OpenTab() {
     if (isDone.current || !Object.values(editors).every(Boolean)) return;
     isDone.current = true;
     changeTab(activeTabIndex);
-    // Else the wheel would be caught in an editor that has nothing more to show.
-    for (const editor of Object.values(editors)) {
-      editor.updateOptions({ scrollbar: { verticalScrollbarSize: 10, alwaysConsumeMouseWheel: false } });
-    }
+    for (const editor of Object.values(editors)) editor.updateOptions(EDITOR_OPTIONS);
   });
   useEffect(() => {
     document.querySelector(".graphiql-tab-active")?.scrollIntoView({ block: "nearest", inline: "nearest" });
