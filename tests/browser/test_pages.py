@@ -39,12 +39,12 @@ def tab(name: str) -> str:
 
 
 def token_button(text: str) -> str:
-    return f"[...document.querySelectorAll('.whose button')].find((one) => one.textContent === '{text}')"
+    return f"[...document.querySelectorAll('.tokens button')].find((one) => one.textContent === '{text}')"
 
 
 def runs_as(text: str) -> str:
     """Whether the open tab runs with this token."""
-    pressed = "[...document.querySelectorAll('.whose [aria-pressed=true]')]"
+    pressed = "[...document.querySelectorAll('.tokens [aria-pressed=true]')]"
     return f"{pressed}.map((one) => one.textContent) == '{text}'"
 
 
@@ -270,7 +270,7 @@ def test_graphiql_in_dark_mode_and_in_narrow_windows(served: Served, page: Page)
 
     for width, height in ((390, 800), (640, 400)):
         page.open(f"{served.url}/graphql", width, height)
-        page.until(f"{EDITED['operation']}.includes('query') && document.querySelector('.whose')")
+        page.until(f"{EDITED['operation']}.includes('query') && document.querySelector('.tokens')")
         page.click(button("Show Examples"))
         page.click(example("Running assignments"))
         page.until(f"{runs_as('caregiver')} && !document.querySelector('.examples')")
@@ -310,14 +310,14 @@ def test_a_tab_stores_the_kind_of_its_token_but_not_the_token(served: Served, pa
     page.save_screenshot(SCREENSHOTS / "graphiql-8-own-token.png")
     assert "of-my-own" not in page.evaluate(STORED)
     page.reload()
-    page.until("document.querySelector('.whose').innerText.includes('Nobody is signed in')")
+    page.until("document.querySelector('.tokens').innerText.includes('Not signed in')")
     assert page.evaluate(EDITED["request-headers"]) == ""
 
     page.click(example("Watch my assignments"))
     run_tab(page, "assignmentChanged")
     page.until("document.querySelector('.graphiql-spinner')")
     served.stop(signal.SIGTERM)
-    page.until(f"{RESPONSE}.includes('Nothing more will be heard')")
+    page.until(f"{RESPONSE}.includes('The stream ended')")
     page.until("!document.querySelector('.graphiql-spinner')")
     page.save_screenshot(SCREENSHOTS / "graphiql-9-cut-off.png")
     assert_no_errors_and_no_foreign_requests(served, page)

@@ -9,7 +9,7 @@ const PAGES = {
   graphiql: "graphiql/page.jsx",
 };
 
-// GraphiQL's own style has that of its editor in it; imported by the editor's modules it would come twice.
+// GraphiQL's style contains that of its editor, which the editor's modules import again.
 const oneStyle = {
   name: "one-style",
   setup: ({ onLoad }) => onLoad({ filter: /monaco-editor[\\/]esm[\\/].*\.css$/ }, () => ({ contents: "" })),
@@ -22,7 +22,7 @@ const options = {
   entryNames: "[name]-[hash]",
   chunkNames: "chunk-[hash]",
   target: "es2022",
-  legalComments: "none", // licences.txt has them
+  legalComments: "none", // licences.txt contains them
   define: { "process.env.NODE_ENV": '"production"' },
   jsx: "automatic",
   plugins: [oneStyle],
@@ -30,7 +30,7 @@ const options = {
 
 const workers = await build({
   ...options,
-  format: "iife", // a file each: workers load nothing more
+  format: "iife", // one file for each worker
   entryPoints: {
     editor: "monaco-editor/esm/vs/editor/editor.worker.js",
     json: "monaco-editor/esm/vs/language/json/json.worker.js",
@@ -53,15 +53,15 @@ const loaded = Object.entries(PAGES).map(([name, source]) => {
   return [name, { script: basename(script), style: basename(cssBundle) }];
 });
 
-// ---- The licences of what is in the bundles, and of nothing else
+// ---- The licences of the bundled packages
 
 const USUAL = new Set(["MIT", "ISC", "0BSD", "BSD-2-Clause", "BSD-3-Clause", "Apache-2.0"]);
-const FONTS = `Fonts within them: Roboto 2.137, copyright 2011 Google Inc., Apache-2.0, and Fira Code 5.002, copyright 2014-2020 The Fira
+const FONTS = `Fonts in them: Roboto 2.137, copyright 2011 Google Inc., Apache-2.0, and Fira Code 5.002, copyright 2014-2020 The Fira
 Code Project Authors, OFL-1.1, come with @graphiql/react; Codicons 1.11, copyright Microsoft Corporation, CC-BY-4.0, come with monaco-editor.`;
 
 function licenceOf(folder) {
   const { name, version, license } = JSON.parse(readFileSync(join(folder, "package.json"), "utf8"));
-  if (!USUAL.has(license)) throw new Error(`${name} ${version} has a licence that nobody has looked at: ${license}`);
+  if (!USUAL.has(license)) throw new Error(`${name} ${version} has an unreviewed licence: ${license}`);
   const files = readdirSync(folder).filter((file) => /^(licen[cs]e|copying|notice|thirdpartynotices)/i.test(file));
   return { title: `${name} ${version}`, license, texts: files.map((file) => readFileSync(join(folder, file), "utf8").trim()) };
 }

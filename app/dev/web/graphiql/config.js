@@ -1,4 +1,4 @@
-// What the service tells the page: where to ask, the demo tokens, the examples.
+// The config of the page: the endpoint, the demo tokens, the examples.
 
 export const config = JSON.parse(document.getElementById("config").textContent);
 

@@ -1,4 +1,4 @@
-// The examples: a pane of buttons by role, each of which opens a tab that runs with the token of its role.
+// The examples: a pane with a button for each, which opens a tab with the token of its role.
 
 import { pick, useGraphiQL, useGraphiQLActions } from "@graphiql/react";
 import { config, roles } from "./config.js";
@@ -12,7 +12,7 @@ const examples = config.examples.map(({ role, title, query, variables, replaces,
 
 const of = (role) => examples.filter((example) => example.role === role);
 
-/** What the page begins with: one for each role. The others are a click away. */
+/** The tabs of a new page: one for each role. */
 export const firstTabs = roles.map((role) => of(role)[0]);
 
 export const EXAMPLES = { title: "Examples", icon: Icon, content: Examples };
@@ -38,7 +38,7 @@ function Examples() {
     <section className="examples">
       <h2>Examples</h2>
       {Object.keys(config.tokens).length === 0 && (
-        <p>They need a token, in Headers: <code>{'{"Authorization": "bearer …"}'}</code></p>
+        <p>They need a token in Headers: <code>{'{"Authorization": "bearer …"}'}</code></p>
       )}
       {roles.map((role) => (
         <div key={role}>

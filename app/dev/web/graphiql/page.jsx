@@ -1,4 +1,4 @@
-// The full GraphQL page: GraphiQL with its explorer and our examples, and whose token each tab runs with.
+// GraphiQL with the explorer plugin, our examples, and a choice of token for each tab.
 
 import "graphiql/style.css";
 import "@graphiql/plugin-explorer/style.css";
@@ -9,12 +9,12 @@ import { pick, useGraphiQL, useGraphiQLActions } from "@graphiql/react";
 import { GraphiQL } from "graphiql";
 import { useEffect, useRef } from "react";
 import { createRoot } from "react-dom/client";
-import { asker } from "./asking.js";
 import { config, roles } from "./config.js";
 import { EXAMPLES, firstTabs, narrow } from "./examples.jsx";
-import { storage } from "./keeping.js";
+import { fetcherOf } from "./fetcher.js";
+import { storage } from "./storage.js";
 import { Streams, onTabChange } from "./streams.jsx";
-import { Whose, headersFor } from "./tokens.jsx";
+import { TokenChoice, headersFor } from "./tokens.jsx";
 
 /* global WORKERS: the names of the built workers, by label */
 globalThis.MonacoEnvironment = {
@@ -29,7 +29,7 @@ const EDITOR_OPTIONS = {
   scrollbar: { verticalScrollbarSize: 10, alwaysConsumeMouseWheel: false },
 };
 
-/** GraphiQL fills in its editors from the first tab's query alone, so the tab that is open is opened again. */
+/** GraphiQL fills its editors from the first tab, so this opens the active tab again. */
 function OpenTab() {
   const { activeTabIndex, tabs, ...editors } = useGraphiQL(
     pick("activeTabIndex", "tabs", "queryEditor", "variableEditor", "headerEditor", "responseEditor"),
@@ -44,12 +44,12 @@ function OpenTab() {
   });
   useEffect(() => {
     document.querySelector(".graphiql-tab-active")?.scrollIntoView({ block: "nearest", inline: "nearest" });
-    document.getElementById("graphiql-session").scrollTop = 0; // where it is narrow
+    document.getElementById("graphiql-session").scrollTop = 0; // in narrow windows
   }, [activeTabIndex, tabs.length]);
   return null;
 }
 
-// ---- The pane on the left: which one, or none, is kept; where it is narrow it hides the rest, so none at first.
+// ---- The pane on the left: the browser stores which is open. In narrow windows none is at first: it hides the rest.
 
 const PANE = "care-gateway:pane";
 const paneAtFirst = () => (narrow.matches ? null : (sessionStorage.getItem(PANE) ?? EXAMPLES.title));
@@ -69,7 +69,7 @@ function Panes() {
   return null;
 }
 
-const fetcher = asker(config.endpoint);
+const fetcher = fetcherOf(config.endpoint);
 const plugins = [EXAMPLES, explorerPlugin(), HISTORY_PLUGIN];
 
 createRoot(document.getElementById("page")).render(
@@ -83,7 +83,7 @@ createRoot(document.getElementById("page")).render(
     onTabChange={onTabChange}
     defaultHeaders={headersFor(roles[0])}
     defaultEditorToolsVisibility="variables"
-    shouldPersistHeaders // as a word for whose they are: keeping.js
+    shouldPersistHeaders // without tokens: storage.js
     showPersistHeadersSettings={false}
     inputValueDeprecation
     schemaDescription
@@ -91,7 +91,7 @@ createRoot(document.getElementById("page")).render(
     <GraphiQL.Toolbar>
       {({ prettify, merge, copy }) => (
         <>
-          <Whose />
+          <TokenChoice />
           {prettify}
           {merge}
           {copy}

@@ -14,8 +14,8 @@ export const resumedStream = () => resumed && observable(resumed);
 export function startStream(start) {
   const tab = openTab;
   const stream = { tab };
-  const end = (how) => {
-    stream.end = how;
+  const end = (finish) => {
+    stream.end = finish;
     show(stream);
   };
   const { unsubscribe } = start({
@@ -23,7 +23,7 @@ export function startStream(start) {
       stream.last = result;
       stream.observer?.next(result);
     },
-    error: (fault) => end((observer) => observer.error(fault)),
+    error: (error) => end((observer) => observer.error(error)),
     complete: () => end((observer) => observer.complete()),
   });
   stream.stop = () => {
@@ -43,7 +43,7 @@ const observable = (stream) => ({
       if (stream.last) stream.observer?.next(stream.last);
       show(stream);
     });
-    // GraphiQL calls this on Stop, and before it opens another tab, of which onTabChange notifies.
+    // GraphiQL calls this on Stop, and before it opens another tab; then onTabChange has changed openTab.
     return { unsubscribe: () => {
       stream.observer = null;
       queueMicrotask(() => stream.tab === openTab && !stream.observer && stream.stop());
@@ -58,7 +58,7 @@ function show(stream) {
   stream.end(stream.observer);
 }
 
-/** The stream goes on; for GraphiQL it is over, so that another tab can run. */
+/** The stream continues; GraphiQL sees it complete, so that another tab can run. */
 function leave(stream) {
   stream.observer?.complete();
   stream.observer = null;

@@ -1,48 +1,48 @@
-// Whose token a tab runs with: read from its headers, shown and chosen beside Run, and all that is kept of a token.
+// The kind of token of a tab: read from its headers, shown and chosen beside Run.
 
 import { pick, useGraphiQL, useGraphiQLActions } from "@graphiql/react";
 import { config, roles } from "./config.js";
 
 const OWN = "own token";
-const NOBODY = "nobody";
-const BEGUN = '{\n  "Authorization": "bearer "\n}';
+const NO_TOKEN = "no token";
+const TEMPLATE = '{\n  "Authorization": "bearer "\n}';
 
-/** A role, one's own token, or nobody's. */
-export function whose(headers) {
+/** A role with its demo token, another token, or none. */
+export function kindOfToken(headers) {
   const role = roles.find((each) => config.tokens[each] && headers?.includes(config.tokens[each]));
-  return role ?? (/"authorization"\s*:\s*"(bearer\s+)?(?!bearer\b)[^\s"…]/i.test(headers ?? "") ? OWN : NOBODY);
+  return role ?? (/"authorization"\s*:\s*"(bearer\s+)?(?!bearer\b)[^\s"…]/i.test(headers ?? "") ? OWN : NO_TOKEN);
 }
 
-/** One's own token is not kept, so there are no headers for it. */
-export function headersFor(who) {
-  const token = config.tokens[who];
+/** Empty for other kinds than a role: the browser stores no token. */
+export function headersFor(kind) {
+  const token = config.tokens[kind];
   return token ? JSON.stringify({ Authorization: `bearer ${token}` }, null, 2) : "";
 }
 
-export function Whose() {
+export function TokenChoice() {
   const { tabs, activeTabIndex, headerEditor } = useGraphiQL(pick("tabs", "activeTabIndex", "headerEditor"));
   const { updateActiveTabValues } = useGraphiQLActions();
-  const who = whose(tabs[activeTabIndex]?.headers);
+  const kind = kindOfToken(tabs[activeTabIndex]?.headers);
   const write = (headers) => {
     headerEditor.setValue(headers);
     updateActiveTabValues({ headers });
   };
   const writeOwn = () => {
-    if (who !== OWN) write(BEGUN);
+    if (kind !== OWN) write(TEMPLATE);
     document.querySelector(".graphiql-editor-tools [data-name=headers]").click();
-    headerEditor.setPosition({ lineNumber: 2, column: BEGUN.split("\n")[1].length });
-    setTimeout(() => headerEditor.focus()); // once it is shown
+    headerEditor.setPosition({ lineNumber: 2, column: TEMPLATE.split("\n")[1].length });
+    setTimeout(() => headerEditor.focus()); // after it is shown
   };
   return (
-    <div className="whose" role="group" aria-label="Whose token this tab runs with">
+    <div className="tokens" role="group" aria-label="Token of this tab">
       <span>as</span>
       {roles.filter((each) => config.tokens[each]).map((each) => (
-        <button key={each} type="button" aria-pressed={who === each} onClick={() => write(headersFor(each))}>
+        <button key={each} type="button" aria-pressed={kind === each} onClick={() => write(headersFor(each))}>
           {each}
         </button>
       ))}
-      <button type="button" aria-pressed={who === OWN} onClick={writeOwn}>{OWN}</button>
-      <span role="status">{who === NOBODY && "Nobody is signed in: a token is missing in Headers."}</span>
+      <button type="button" aria-pressed={kind === OWN} onClick={writeOwn}>{OWN}</button>
+      <span role="status">{kind === NO_TOKEN && "Not signed in: Headers contains no token."}</span>
     </div>
   );
 }
