@@ -52,7 +52,7 @@ from app.settings import Settings, SettingsError, read_settings
 from app.telemetry.redaction import redact_logs
 
 if TYPE_CHECKING:
-    from app.telemetry.tracing import Tracing
+    from app.telemetry.tracing.provider import Tracing
 
 logger = logging.getLogger("care")
 
@@ -86,6 +86,9 @@ def create_app(
             stack.push_async_callback(db.close)
             if not (settings.database_url or settings.in_development):
                 logger.warning("CARE_DATABASE_URL is not set; set it, so that commands use this database")
+            if tracing:
+                stack.enter_context(tracing.opened())
+            traced_db = tracing.wrap_database(db, settings.database) if tracing else db
             recorder = Recorder(db) if settings.audit else None
             if recorder:
                 stack.push_async_callback(recorder.refusals.close)
@@ -93,7 +96,7 @@ def create_app(
             stack.push_async_callback(notifier.close)
             admission, usage = AdmissionControl(settings), Usage()
             if settings.dispatcher:
-                await stack.enter_async_context(dispatching(db, webhook, clock, settings.retention))
+                await stack.enter_async_context(dispatching(traced_db, webhook, clock, settings.retention))
             await stack.enter_async_context(write_usage(db, usage, clock))
             stack.enter_context(
                 stop_on_signals(admission.start_draining, notifier.stop, settings.drain_seconds, vitals)
@@ -104,12 +107,10 @@ def create_app(
 
                 sources = MetricSources(settings.database, db, admission, notifier, keys, webhook is not None)
                 await stack.enter_async_context(serve_metrics(settings, sources))
-            if tracing:
-                stack.enter_context(tracing.opened())
             points, identifiers = settings.points_per_minute, settings.identifiers_per_hour
             yield {
                 "authenticator": Authenticator(
-                    tracing.wrap_database(db, settings.database) if tracing else db,
+                    traced_db,
                     recorder,
                     Verifier(settings, keys),
                     settings.time_zone,
@@ -138,8 +139,6 @@ def create_app(
         built = read_built()
         page = page_maker(settings, built)
         routes.append(asset_route(built))
-    if tracing:
-        tracing.trace_operations(schema, documents.operation_names)
     origins = AllowedOrigins(settings.origins, loopback=settings.in_development)
     contracts = Middleware(
         Router,
@@ -155,8 +154,10 @@ def create_app(
         ),
         origins=origins,
         logs_requests=settings.log_requests,
-        trace=tracing.continue_trace if tracing else None,
+        trace=tracing.request_span if tracing else None,
     )
+    if tracing:  # the legacy contract has added its documents to the schema
+        tracing.trace_operations(schema, documents.operation_names)
     app = Starlette(
         routes=routes, middleware=[contracts], lifespan=lifespan, exception_handlers={Exception: respond_500}
     )
@@ -176,7 +177,7 @@ def freeze_loaded_objects() -> None:
 def tracing_of_environment() -> "Tracing | None":
     if not any(name.startswith("OTEL_") for name in os.environ):
         return None
-    from app.telemetry.tracing import open_tracing
+    from app.telemetry.tracing.environment import open_tracing
 
     return open_tracing()
 

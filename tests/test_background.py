@@ -26,7 +26,7 @@ from app.settings import Settings
 from app.telemetry.metrics import aggregation
 from app.telemetry.metrics.aggregation import FOLDER, start_aggregator
 from app.telemetry.metrics.http_server import serve_tcp
-from app.telemetry.tracing import Tracing
+from app.telemetry.tracing.provider import Tracing
 from tests.audit.test_recording import a_record
 from tests.callers import Gateway, opened
 from tests.db import raw

@@ -5,6 +5,7 @@ import logging.config
 import signal
 from contextlib import AsyncExitStack
 from functools import partial
+from typing import TYPE_CHECKING
 
 import click
 
@@ -18,11 +19,15 @@ from app.db.tables import DeliveryState
 from app.events.deliveries import StoredDelivery, listing_deliveries, retry_dead, retry_event
 from app.events.dispatcher import dispatch
 from app.events.webhook import TYPES, Webhook, open_webhook
+from app.main import tracing_of_environment
 from app.server.background import Vitals
 from app.server.signals import END_SECONDS, end_within
 from app.settings import Settings
 from app.telemetry.logs import config_of
 from app.telemetry.redaction import redact_logs
+
+if TYPE_CHECKING:
+    from app.telemetry.tracing.provider import Tracing
 
 STATES = click.Choice([state.lower() for state in DeliveryState])
 
@@ -36,10 +41,12 @@ def worker() -> None:
     check_before_serving(settings)
     refuse_taken_metrics_port(settings)
     logging.config.dictConfig(config_of(settings))
-    asyncio.run(dispatch_until_stopped(settings, webhook))
+    asyncio.run(dispatch_until_stopped(settings, webhook, tracing_of_environment()))
 
 
-async def dispatch_until_stopped(settings: Settings, webhook: Webhook | None) -> None:
+async def dispatch_until_stopped(
+    settings: Settings, webhook: Webhook | None, tracing: "Tracing | None"
+) -> None:
     stop, vitals, loop = asyncio.Event(), Vitals(), asyncio.get_running_loop()
 
     def end() -> None:
@@ -55,13 +62,16 @@ async def dispatch_until_stopped(settings: Settings, webhook: Webhook | None) ->
     try:
         logging.getLogger("care.dispatch").info("dispatching %s a webhook", "to" if webhook else "without")
         async with AsyncExitStack() as stack:
+            if tracing:
+                stack.enter_context(tracing.opened())
             if settings.metrics_port:
                 from app.telemetry.metrics.aggregation import serve_metrics
                 from app.telemetry.metrics.collect import MetricSources
 
                 sources = MetricSources(settings.database, db, has_webhook=webhook is not None)
                 await stack.enter_async_context(serve_metrics(settings, sources))
-            await dispatch(db, webhook, utc_now, stop, periods=settings.retention)
+            traced_db = tracing.wrap_database(db, settings.database) if tracing else db
+            await dispatch(traced_db, webhook, utc_now, stop, periods=settings.retention)
     finally:
         await db.close()
     if vitals.failed_part:

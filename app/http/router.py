@@ -4,6 +4,7 @@ import logging
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from functools import partial
 from time import perf_counter
 
 import orjson
@@ -37,7 +38,7 @@ class Router:
     legacy: ASGIApp
     origins: AllowedOrigins
     logs_requests: bool
-    trace: Callable[[Scope], AbstractContextManager[None]] | None
+    trace: Callable[[Scope, str], AbstractContextManager[None]] | None  # of a request with its route
 
     def __post_init__(self) -> None:
         for route in (*ROUTES, ANY_LEGACY, ONE_ASSIGNMENT, counters.OTHER):
@@ -62,11 +63,11 @@ class Router:
             if self.origins.is_enabled:
                 self.origins.set_headers(scope)
             if is_preflight(scope):
-                await self.preflight(scope, send, methods)
-            elif self.trace is None:
+                contract = partial(self.preflight, methods=methods)
+            if self.trace is None:
                 await contract(scope, receive, send)
             else:
-                with self.trace(scope):
+                with self.trace(scope, route_of(path)):
                     await contract(scope, receive, send)
         finally:
             if status := scope["state"].get("status", 500):  # 0: a stream, which has its own metrics
@@ -76,7 +77,7 @@ class Router:
                 if self.logs_requests and path not in HEALTH:
                     log_request(labels, seconds)
 
-    async def preflight(self, scope: Scope, send: Send, methods: bytes) -> None:
+    async def preflight(self, scope: Scope, receive: Receive, send: Send, methods: bytes) -> None:
         """Responds to a CORS preflight request."""
         if self.origins.allows(header(scope, b"origin") or "", "a preflight"):
             await send_preflight(scope, send, methods)
@@ -91,7 +92,7 @@ class Router:
     async def run_other(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Runs websockets, and the lifespan events of ASGI."""
         if scope["type"] == "websocket" and scope["path"] == "/graphql":
-            with nullcontext() if self.trace is None else self.trace(scope):
+            with nullcontext() if self.trace is None else self.trace(scope, "/graphql"):
                 await self.graphql(scope, *count_socket(receive, send))
         else:
             await self.app(scope, receive, with_default_headers(scope, send))

@@ -65,6 +65,10 @@ def chain_of(fault: BaseException) -> Iterator[BaseException]:
 
 def class_of(fault: BaseException) -> str:
     """The exception class, with the database error code if there is one."""
-    code = getattr(fault, "sqlstate", None) or getattr(fault, "sqlite_errorname", None)
     name = f"{type(fault).__module__}.{type(fault).__qualname__}".removeprefix("builtins.")
-    return f"{name} ({code})" if isinstance(code, str) else name
+    return f"{name} ({code})" if (code := database_code(fault)) else name
+
+
+def database_code(fault: BaseException | None) -> str | None:
+    code = getattr(fault, "sqlstate", None) or getattr(fault, "sqlite_errorname", None)
+    return code if isinstance(code, str) else None

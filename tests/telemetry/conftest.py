@@ -13,6 +13,7 @@ from app.telemetry import counters
 from tests.callers import Gateway, opened
 from tests.factories import NOW, a_world
 from tests.live.processes import free_port
+from tests.telemetry.spans import EXPORTER, TRACING
 
 Sample = tuple[str, tuple[tuple[str, str], ...]]
 
@@ -70,3 +71,10 @@ def measured(settings: Settings) -> Iterator[MeasuredGateway]:
         gateway = MeasuredGateway(client, settings)
         gateway.import_records(a_world())
         yield gateway
+
+
+@pytest.fixture
+def traced(settings: Settings) -> Iterator[Gateway]:
+    EXPORTER.clear()
+    with opened(create_app(settings, clock=lambda: NOW, tracing=TRACING)) as client:
+        yield Gateway(client, settings)

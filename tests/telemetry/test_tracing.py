@@ -1,171 +1,65 @@
-"""If OTEL_* enables traces, every operation and statement has a span in the caller's trace, without
-values. Otherwise nothing is loaded."""
+"""The standard variables enable traces, whose attributes are those of the semantic conventions. Otherwise
+nothing is loaded."""
 
 import ast
-from collections.abc import Iterator
+from importlib.util import find_spec
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from opentelemetry.sdk.trace import ReadableSpan
-from opentelemetry.sdk.trace.export import SimpleSpanProcessor
-from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
-from opentelemetry.trace import StatusCode
 
-from app.main import create_app
-from app.settings import Settings, SettingsError
-from app.telemetry.tracing import Tracing, open_tracing
-from tests.callers import Gateway, opened
+from app.events.outbox import remind
+from app.settings import SettingsError
+from app.telemetry.tracing.environment import open_tracing
+from app.telemetry.tracing.provider import CONVENTIONS, SERVICE
+from tests.callers import Gateway
 from tests.db import raw
-from tests.factories import NOW, a_world, starting_with
-from tests.schema.listening import listening
+from tests.factories import DAY, NOW, a_world, starting_with
+from tests.schema.listening import listening, wait_for_subscription
+from tests.telemetry.spans import EXPORTER, finished
 
-pytestmark = starting_with(a_world)
-
-SECRET = "Nobody else may read this"
-TRACE, CALLER = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
-SESSIONS = "query Mine { sessions { nodes { id title } } }"
-RENAME = "mutation Secretly ($input: UpdateSessionInput!) { updateSession(input: $input) { session { id } } }"
-ASSIGNMENT = "/gateway/profile/caregiver/session/assignment/1"
+WITHDRAW = """mutation ($input: WithdrawAssignmentInput!) {
+    withdrawAssignment(input: $input) { userErrors { code } }
+}"""
+OWN = {"care.document_sha256", "care.request_id"}
 
 
-class Exporter(InMemorySpanExporter):
-    def shutdown(self) -> None:
-        """The next application uses the same exporter."""
+def names_of_conventions() -> set[object]:
+    """The attribute names that the installed registry defines and has not deprecated."""
+    spec = find_spec("opentelemetry.semconv")
+    assert spec is not None and spec.origin is not None
+    names: set[object] = set()
+    for path in Path(spec.origin).parent.rglob("*_attributes.py"):
+        body = ast.parse(path.read_text()).body
+        for node, text in pairwise(body):
+            if isinstance(node, ast.AnnAssign) and "Deprecated: " not in ast.unparse(text):
+                names |= {value.value for value in ast.walk(node) if isinstance(value, ast.Constant)}
+    return names
 
 
-EXPORTER = Exporter()
-TRACING = Tracing(lambda: SimpleSpanProcessor(EXPORTER))
-
-
-@pytest.fixture
-def exporter() -> InMemorySpanExporter:
-    EXPORTER.clear()
-    return EXPORTER
-
-
-@pytest.fixture
-def traced(settings: Settings, exporter: InMemorySpanExporter) -> Iterator[Gateway]:
-    with opened(create_app(settings, clock=lambda: NOW, tracing=TRACING)) as client:
-        gateway = Gateway(client, settings)
-        yield gateway
-
-
-def operations(exporter: InMemorySpanExporter) -> list[ReadableSpan]:
-    return [span for span in exporter.get_finished_spans() if span.name.startswith("graphql")]
-
-
-def statements(exporter: InMemorySpanExporter) -> list[ReadableSpan]:
-    return [span for span in exporter.get_finished_spans() if not span.name.startswith("graphql")]
-
-
-def all_span_text(exporter: InMemorySpanExporter) -> str:
-    return "\n".join(span.to_json() for span in exporter.get_finished_spans())
-
-
-def test_an_operation_and_its_statements_join_the_trace_of_the_caller(
-    traced: Gateway, exporter: InMemorySpanExporter, kind: str
-) -> None:
-    headers = {"traceparent": f"00-{TRACE}-{CALLER}-01", "x-request-id": "of-mara-7"}
-
-    answer = traced.as_caregiver(1).request("POST", "/graphql", json={"query": SESSIONS}, headers=headers)
-
-    [operation] = operations(exporter)
-    [statement] = statements(exporter)
-    assert answer.json()["data"]["sessions"]["nodes"]
-    assert operation.name == "graphql"
-    assert operation.attributes == {"care.request_id": "of-mara-7"}
-    assert operation.parent is not None and operation.context is not None
-    assert f"{operation.context.trace_id:032x}" == TRACE
-    assert f"{operation.parent.span_id:016x}" == CALLER
-    assert statement.parent is not None and statement.attributes is not None
-    assert statement.parent.span_id == operation.context.span_id
-    assert statement.name == "SELECT"
-    assert (statement.attributes["db.system.name"], statement.attributes["db.operation.name"]) == (
-        kind,
-        "SELECT",
-    )
-    assert str(statement.attributes["db.query.text"]).startswith("SELECT ")
-
-
-@pytest.mark.sqlite_only
-def test_the_span_of_a_legacy_call_has_the_name_of_its_document(
-    traced: Gateway, exporter: InMemorySpanExporter, kind: str
-) -> None:
-    assert traced.as_caregiver(1).get(ASSIGNMENT).status_code == 200
-
-    [operation] = operations(exporter)
-    assert operation.name == "graphql CaregiverAssignment"
-    assert operation.parent is None
-    assert len(statements(exporter)) >= {"sqlite": 2, "postgresql": 1}[kind]
-
-
-@pytest.mark.sqlite_only
-def test_the_span_of_a_rejected_legacy_call_has_the_code(
-    traced: Gateway, exporter: InMemorySpanExporter
-) -> None:
-    assert traced.as_caregiver(1).get(f"{ASSIGNMENT}99").status_code == 404
-
-    [operation] = operations(exporter)
-    assert operation.attributes is not None
-    assert operation.attributes["care.error_codes"] == ("NOT_FOUND",)
-
-
-def test_spans_contain_no_values(traced: Gateway, exporter: InMemorySpanExporter) -> None:
+@starting_with(a_world)
+def test_attributes_are_those_of_the_conventions(traced: Gateway, kind: str) -> None:
     caller = traced.as_caregiver(1)
-
-    changed = caller.data(RENAME, input={"sessionId": 1, "title": SECRET})
-    caller.data("query Secretly { sessions { nodes { title client { name } } } }")
-    caller.graphql(f'query Secretly {{ books(filter: {{ search: "{SECRET}" }}) {{ nodes {{ name }} }} }}')
-
-    text = all_span_text(exporter)
-    assert changed["updateSession"]["session"]
-    assert len(operations(exporter)) == 3
-    assert [span.name for span in statements(exporter)].count("UPDATE") == 1
-    assert [word for word in (SECRET, "Secretly", "caregiver-1", "Nobody") if word in text] == []
-
-
-def test_the_span_of_a_failed_statement_has_only_the_error_type(
-    traced: Gateway, exporter: InMemorySpanExporter, kind: str
-) -> None:
-    raw.run(traced.settings.database, "ALTER TABLE session RENAME COLUMN title TO heading")
-
-    answer = traced.as_caregiver(1).graphql(SESSIONS)
-
-    [operation] = operations(exporter)
-    statement = statements(exporter)[-1]
-    assert answer["errors"][0]["extensions"]["code"] == "INTERNAL"
-    assert operation.status.status_code is statement.status.status_code is StatusCode.ERROR
-    assert operation.status.description is statement.status.description is None
-    assert operation.attributes is not None and statement.attributes is not None
-    assert operation.attributes["care.error_codes"] == ("INTERNAL",)
-    expected = {"sqlite": "sqlite3.OperationalError (SQLITE_ERROR)",
-                "postgresql": "asyncpg.exceptions.UndefinedColumnError (42703)"}  # fmt: skip
-    assert statement.attributes["error.type"] == expected[kind]
-    assert [*operation.events, *statement.events] == []
-
-
-@pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
-def test_websocket_operations_are_traced(traced: Gateway, exporter: InMemorySpanExporter) -> None:
+    caller.data(WITHDRAW, input={"assignmentId": 2})
     with listening(traced.as_client(1)) as listener:
-        listener.query("{ sessions { totalCount } }")
+        listener.subscribe("subscription Mine { assignmentChanged { id } }")
+        wait_for_subscription(traced)
+    assert traced.client.portal is not None
+    traced.client.portal.call(remind, traced.database, NOW + 2 * DAY)
+    raw.run(traced.settings.database, "ALTER TABLE session RENAME COLUMN title TO heading")
+    caller.get("/gateway/profile/caregiver/session/assignment/1")
 
-    assert len(operations(exporter)) == 1
-    assert len(statements(exporter)) >= 1
-
-
-@pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
-def test_a_trace_that_the_caller_does_not_record_is_not_recorded(
-    traced: Gateway, exporter: InMemorySpanExporter
-) -> None:
-    headers = {"traceparent": f"00-{TRACE}-{CALLER}-00"}
-
-    answer = traced.as_caregiver(1).request("POST", "/graphql", json={"query": SESSIONS}, headers=headers)
-
-    assert answer.status_code == 200
-    assert exporter.get_finished_spans() == ()
+    used = {name for span in finished() for name in span["attributes"]}
+    scopes = {span.instrumentation_scope for span in EXPORTER.get_finished_spans()}
+    assert used - names_of_conventions() == OWN
+    assert {"db.operation.batch.size", "error.type", "graphql.operation.name"} <= used
+    assert {(each.name, each.schema_url) for each in scopes if each} == {(SERVICE, CONVENTIONS)}
 
 
-# --- whether it is wanted ---
+def test_a_deprecated_name_would_be_found() -> None:
+    assert {"db.statement", "db.system", "http.method", "http.status_code"} & names_of_conventions() == set()
+    assert {"db.query.text", "http.request.method"} <= names_of_conventions()
+
 
 ENDPOINT = {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:4318"}
 
@@ -225,4 +119,16 @@ def test_telemetry_libraries_are_imported_only_if_enabled() -> None:
         if any(name.startswith(dear) for name in loaded_at_once(path))
     }
 
-    assert found == {"telemetry/metrics/collect.py", "telemetry/metrics/aggregation.py"}
+    assert found == {
+        f"telemetry/{path}.py"
+        for path in (
+            "metrics/aggregation",
+            "metrics/collect",
+            "tracing/database",
+            "tracing/operations",
+            "tracing/provider",
+            "tracing/requests",
+            "tracing/spans",
+            "tracing/statements",
+        )
+    }

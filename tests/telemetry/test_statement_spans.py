@@ -1,0 +1,153 @@
+"""Each statement has a span with its text and its tables; a failed one has the code of the database."""
+
+import pytest
+
+from app.db.sql import Bulk
+from app.events.outbox import remind
+from app.telemetry.tracing.database import connection_attributes
+from app.telemetry.tracing.statements import attributes_of, summary_of
+from tests.callers import Gateway
+from tests.db import raw
+from tests.factories import DAY, NOW, a_world, starting_with
+from tests.telemetry.conftest import ON_SQLITE
+from tests.telemetry.spans import a_request, a_span, database_of, finished, without_texts
+
+pytestmark = starting_with(a_world)
+
+SESSIONS = "query Mine { sessions { nodes { id title } } }"
+WITHDRAW = """mutation ($input: WithdrawAssignmentInput!) {
+    withdrawAssignment(input: $input) { userErrors { code } }
+}"""
+
+
+def test_the_span_of_a_failed_statement_has_the_code_of_the_database(traced: Gateway, kind: str) -> None:
+    raw.run(traced.settings.database, "ALTER TABLE session RENAME COLUMN title TO heading")
+
+    body = traced.as_caregiver(1).graphql(SESSIONS)
+
+    _, statement, operation, request = without_texts(finished())
+    code = {"sqlite": "SQLITE_ERROR", "postgresql": "42703"}[kind]
+    summary = {"sqlite": "SELECT session", "postgresql": "SELECT SELECT SELECT session"}[kind]
+    assert body["errors"][0]["extensions"]["code"] == "INTERNAL"
+    attributes = {
+        **database_of(traced.settings),
+        "db.operation.name": "SELECT",
+        "db.query.summary": summary,
+        "db.response.status_code": code,
+        "error.type": code,
+    }
+    assert statement == a_span(summary, "CLIENT", "query", attributes, "ERROR")
+    assert operation["status"] == ("ERROR", None)
+    assert operation["attributes"]["error.type"] == "INTERNAL"
+    request_id = request["attributes"]["care.request_id"]
+    expected = a_request("POST", "/graphql", 200, request_id)
+    assert request == a_span("POST /graphql", "SERVER", None, expected)
+
+
+def test_an_unavailable_database_is_an_error_of_the_request(traced: Gateway, kind: str) -> None:
+    raw.run(traced.settings.database, "ALTER TABLE caregiver RENAME COLUMN user_name TO login")
+
+    response = traced.as_caregiver(1).post_graphql(SESSIONS)
+
+    request = finished()[-1]
+    assert response.status_code == 500
+    expected = a_request("POST", "/graphql", 500, response.headers["x-request-id"]) | {"error.type": "500"}
+    assert request == a_span("POST /graphql", "SERVER", None, expected, "ERROR")
+
+
+def test_statements_of_one_step_are_a_batch(traced: Gateway) -> None:
+    traced.as_caregiver(1).data(WITHDRAW, input={"assignmentId": 2})
+
+    batch, _ = [span for span in without_texts(finished()) if "db.operation.batch.size" in span["attributes"]]
+    assert batch == a_span(
+        "BATCH",
+        "CLIENT",
+        "mutation",
+        {
+            **database_of(traced.settings),
+            "db.operation.batch.size": 2,
+            "db.operation.name": "BATCH UPDATE",
+            "db.query.summary": "BATCH",
+        },
+    )
+
+
+@ON_SQLITE
+def test_a_change_of_the_dispatcher_has_a_span_and_its_search_has_none(traced: Gateway) -> None:
+    assert traced.client.portal is not None
+    for _ in range(2):
+        traced.client.portal.call(remind, traced.database, NOW + 2 * DAY)
+
+    *statements, change = finished()
+    assert change == a_span("dispatcher reminding", "INTERNAL", None, {})
+    assert [(span["name"], span["kind"], span["parent"]) for span in statements] == [
+        ("SELECT reminder assignment session SELECT", "CLIENT", "dispatcher reminding"),
+        ("UPDATE reminder SELECT", "CLIENT", "dispatcher reminding"),
+        ("INSERT event SELECT reminder assignment SELECT", "CLIENT", "dispatcher reminding"),
+    ]
+
+
+def test_a_failed_change_of_the_dispatcher_has_the_exception_type(traced: Gateway, kind: str) -> None:
+    raw.run(traced.settings.database, "ALTER TABLE event RENAME COLUMN actor TO author")
+
+    assert traced.client.portal is not None
+    traced.client.portal.call(remind, traced.database, NOW + 2 * DAY)
+
+    expected = {"sqlite": "sqlite3.OperationalError (SQLITE_ERROR)",
+                "postgresql": "asyncpg.exceptions.UndefinedColumnError (42703)"}  # fmt: skip
+    attributes = {"error.type": expected[kind]}
+    assert finished()[-1] == a_span("dispatcher reminding", "INTERNAL", None, attributes, "ERROR")
+
+
+@pytest.mark.parametrize(
+    ("url", "attributes"),
+    [
+        ("sqlite:////srv/care/care.db", {"db.system.name": "sqlite", "db.namespace": "care.db"}),
+        (
+            "postgresql://care@db.example.test/care",
+            {"db.system.name": "postgresql", "db.namespace": "care", "server.address": "db.example.test"},
+        ),
+        (
+            "postgresql://care@db.example.test:6432/care",
+            {
+                "db.system.name": "postgresql",
+                "db.namespace": "care",
+                "server.address": "db.example.test",
+                "server.port": 6432,
+            },
+        ),
+        (
+            "postgresql://care@one:5432,two:5432/care",
+            {"db.system.name": "postgresql", "db.namespace": "care"},
+        ),
+        ("postgresql:///?host=/run/postgresql", {"db.system.name": "postgresql"}),
+    ],
+)
+def test_the_database_is_named_by_its_url(url: str, attributes: dict[str, object]) -> None:
+    assert connection_attributes(url) == attributes
+
+
+@pytest.mark.parametrize(
+    ("text", "summary"),
+    [
+        ("SELECT a FROM client WHERE b IS DISTINCT FROM c", "SELECT client"),
+        ("SELECT a FROM (SELECT b FROM book JOIN module ON 1 = 1) AS x", "SELECT SELECT book module"),
+        ("INSERT INTO event (a) SELECT value FROM json_each(?)", "INSERT event SELECT"),
+        ("INSERT INTO event (a) VALUES (?) ON CONFLICT DO UPDATE SET a = 1", "INSERT event"),
+        ("UPDATE book SET a = 1 WHERE id IN (SELECT id FROM book FOR UPDATE)", "UPDATE book SELECT book"),
+        ("SELECT a FROM session AS s FOR NO KEY UPDATE OF s", "SELECT session"),
+        ("DELETE FROM draft", "DELETE draft"),
+        ("LOCK TABLE audit_record IN SHARE MODE", "LOCK"),
+        ("SELECT 1 FROM " + " JOIN ".join(["assignment"] * 40), "SELECT" + " assignment" * 22),
+    ],
+)
+def test_a_summary_has_the_operations_and_tables(text: str, summary: str) -> None:
+    assert summary_of(text) == summary
+
+
+def test_inserted_rows_are_described_by_their_table() -> None:
+    assert attributes_of(Bulk("book_word", ("word",), []), "sqlite") == {
+        "db.collection.name": "book_word",
+        "db.operation.name": "INSERT",
+        "db.query.summary": "INSERT book_word",
+    }
