@@ -105,7 +105,15 @@ def create_app(
                 from app.telemetry.metrics.aggregation import serve_metrics
                 from app.telemetry.metrics.collect import MetricSources
 
-                sources = MetricSources(settings.database, db, admission, notifier, keys, webhook is not None)
+                sources = MetricSources(
+                    settings.database,
+                    db,
+                    admission,
+                    notifier,
+                    keys,
+                    webhook is not None,
+                    frozenset(documents.operation_names.values()),
+                )
                 await stack.enter_async_context(serve_metrics(settings, sources))
             points, identifiers = settings.points_per_minute, settings.identifiers_per_hour
             yield {

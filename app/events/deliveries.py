@@ -86,7 +86,7 @@ async def deliver_one(
     db: Database, webhook: Webhook, clock: Callable[[], datetime], attempt: Attempt
 ) -> None:
     result = await post_attempt(webhook, attempt.event, clock())
-    counters.deliveries["taken" if result.is_accepted else "failed"] += 1
+    counters.deliveries["accepted" if result.is_accepted else "failed"] += 1
     await db.write(storing_outcome(attempt, result, clock()))
 
 

@@ -40,12 +40,6 @@ class Router:
     logs_requests: bool
     trace: Callable[[Scope, str], AbstractContextManager[None]] | None  # of a request with its route
 
-    def __post_init__(self) -> None:
-        for route in (*ROUTES, ANY_LEGACY, ONE_ASSIGNMENT, counters.OTHER):
-            for method in (*METHODS, counters.OTHER):
-                # Exported as 0: Prometheus sees no increase in a counter that first appears as 1.
-                counters.requests.setdefault((route, method, 500), counters.Histogram())
-
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self.run_other(scope, receive, send)

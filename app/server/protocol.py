@@ -18,6 +18,8 @@ from app.http.messages import BLANKS, HEADERS_BY_NAME
 from app.server.admission import AdmissionControl
 from app.server.rejections import (
     HEADERS_TOO_LONG,
+    INVALID_HTTP,
+    LIMITS,
     NOT_HTTP,
     OVERLOADED_MESSAGE,
     TIMED_OUT,
@@ -124,7 +126,7 @@ class EdgeProtocol(HttpToolsProtocol):
         target = simple_target(data)
         if target is None or target in HEALTH or self.flow.write_paused or self.is_stopping():
             return None
-        counters.limits[OVERLOADED_MESSAGE] += 1
+        counters.limits[LIMITS[OVERLOADED_MESSAGE]] += 1
         date = self.server_state.default_headers
         return rejection(503, OVERLOADED_MESSAGE, target, [], False, date, closes=False)
 
@@ -398,7 +400,7 @@ class EdgeProtocol(HttpToolsProtocol):
         last.transport = LingeringTransport(self)  # type: ignore[assignment]
 
     def rejection(self, status: int, message: str, closes: bool) -> bytes:
-        counters.limits[message] += 1
+        counters.limits[LIMITS.get(message, INVALID_HTTP)] += 1
         is_head = self.parser.get_method() == b"HEAD"
         date = self.server_state.default_headers
         return rejection(status, message, self.url, self.headers, is_head, date, closes)

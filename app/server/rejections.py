@@ -20,6 +20,13 @@ OVERLOADED_MESSAGE = "server overloaded"
 HEADERS_TOO_LONG = "the headers are too long"
 NOT_HTTP = "the request is not valid HTTP"
 TIMED_OUT = "the request did not arrive in time"
+# The label of each limit in metrics, by the message of the rejection; all other messages are INVALID_HTTP.
+LIMITS = {
+    OVERLOADED_MESSAGE: "requests at once",
+    HEADERS_TOO_LONG: "bytes of headers",
+    TIMED_OUT: "seconds to arrive",
+}
+INVALID_HTTP = "invalid HTTP"
 
 Headers = list[tuple[bytes, bytes]]
 LEGACY = re.compile(rb"%b(?![^/?])" % ROOT.encode())

@@ -66,7 +66,7 @@ committed = Histogram(SIZES)  # write transactions per commit
 
 # --- webhook and dispatcher -----------------------------------------------------------------------
 
-deliveries: Counter[str] = Counter()  # attempts: "taken" (accepted by the webhook), "failed"
+deliveries: Counter[str] = Counter()  # attempts: "accepted", "failed"
 last_runs: dict[str, float] = {}  # Unix time at which each task of the dispatcher last finished a run
 
 

@@ -1,8 +1,11 @@
 """A service with a metrics port, and a parser for its metrics."""
 
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from http.client import HTTPConnection
+from pathlib import Path
+from typing import Any
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
@@ -13,7 +16,22 @@ from app.telemetry import counters
 from tests.callers import Gateway, opened
 from tests.factories import NOW, a_world
 from tests.live.processes import free_port
+from tests.schema.test_too_costly import USUAL
 from tests.telemetry.spans import EXPORTER, TRACING
+
+KNOWN = "query MyRole { viewer { role } }"
+COUNTERS: list[dict[Any, Any]] = [
+    counters.requests,
+    counters.streams,
+    counters.sockets,
+    counters.closes,
+    counters.limits,
+    counters.refused_tokens,
+    counters.codes,
+    counters.operations,
+    counters.operation_faults,
+    counters.deliveries,
+]
 
 Sample = tuple[str, tuple[tuple[str, str], ...]]
 
@@ -69,6 +87,27 @@ def measured(settings: Settings) -> Iterator[MeasuredGateway]:
     counters.last_runs.clear()  # of dispatchers elsewhere in this process
     with opened(create_app(settings, clock=lambda: NOW)) as client:
         gateway = MeasuredGateway(client, settings)
+        gateway.import_records(a_world())
+        yield gateway
+
+
+@pytest.fixture
+def fresh(settings: Settings, tmp_path: Path) -> Iterator[MeasuredGateway]:
+    """A service whose process has counted nothing, with a manifest: its names are labels."""
+    for each in COUNTERS:
+        each.clear()
+    manifest = tmp_path / "manifest.json"
+    manifest.write_text(json.dumps({"1": KNOWN}))
+    changed = {
+        **USUAL,
+        "metrics_port": free_port(),
+        "rate_limit": 1000,
+        "identifier_limit": 1,
+        "trusted_manifest": str(manifest),
+        "cors_origins": "https://care.example.test",
+    }
+    with opened(create_app(settings.model_copy(update=changed), clock=lambda: NOW)) as client:
+        gateway = MeasuredGateway(client, settings.model_copy(update=changed))
         gateway.import_records(a_world())
         yield gateway
 

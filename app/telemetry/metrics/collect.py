@@ -28,16 +28,10 @@ from app.db.admin.replication import reading_waiting_commits
 from app.db.drivers.interface import Database, sqlite_path
 from app.events.notifications import Notifier
 from app.server.admission import AdmissionControl
-from app.server.rejections import HEADERS_TOO_LONG, OVERLOADED_MESSAGE, TIMED_OUT
 from app.telemetry import counters
-from app.telemetry.counters import Histogram
+from app.telemetry.counters import OTHER, Histogram
+from app.telemetry.metrics.known_labels import CLOSES, CODES, LIMIT_LABELS, REQUESTS, STATUSES
 from app.version import own_version
-
-EDGE_LIMITS = {  # the label of each limit, by the message of the rejection
-    OVERLOADED_MESSAGE: "requests at once",
-    HEADERS_TOO_LONG: "bytes of headers",
-    TIMED_OUT: "seconds to arrive",
-}
 
 
 @dataclass(frozen=True)
@@ -50,14 +44,14 @@ class MetricSources:
     notifier: Notifier | None = None
     keys: KeySet | None = None
     has_webhook: bool = False
+    operations: frozenset[str] = frozenset()  # the names of trusted operations
 
 
 async def collect_metrics(sources: MetricSources, with_database: bool) -> list[Metric]:
     """`with_database` adds the metrics of stored rows and files, which are the same for all processes."""
     found = [
         *build_metrics(sources),
-        *request_metrics(),
-        *graphql_metrics(),
+        *(request_metrics(sources) if sources.admission else ()),
         *database_metrics(sources),
         *live_metrics(sources),
     ]
@@ -86,16 +80,17 @@ def process_registry() -> CollectorRegistry:
 # --- counters -------------------------------------------------------------------------------------
 
 
-def request_metrics() -> Iterator[Metric]:
-    totals, durations = {}, counters.Durations[str]()
-    for (route, method, status), one in dict(counters.requests).items():
-        totals[route, method, str(status)] = sum(one.counts)
-        durations[route].add_all(one)
-    yield counter("care_http_requests", "HTTP requests.", totals, "route", "method", "status")
-    yield histogram("care_http_request_duration_seconds", "Duration of HTTP requests.", durations, "route")
-    # Known limits are exported as 0 as well: Prometheus sees no increase in a series that starts at 1.
-    limits = dict.fromkeys(EDGE_LIMITS, 0) | counters.limits
-    limits = {EDGE_LIMITS.get(limit, limit): count for limit, count in limits.items()}
+def request_metrics(sources: MetricSources) -> Iterator[Metric]:
+    totals = dict.fromkeys(REQUESTS, 0)
+    durations = {route: Histogram() for route in STATUSES}
+    for labels, one in dict(counters.requests).items():
+        totals[labels] = sum(one.counts)
+        durations[labels[0]].add_all(one)
+    text = "HTTP responses. Websockets and event streams are counted separately."
+    yield counter("care_http_requests", text, totals, "route", "method", "status")
+    text = "Seconds from a complete HTTP request to its response."
+    yield histogram("care_http_request_duration_seconds", text, durations, "route")
+    limits = dict.fromkeys(LIMIT_LABELS, 0) | counters.limits
     yield counter("care_limit_refusals", "Requests rejected by a limit.", limits, "limit")
     tokens = {reason: counters.refused_tokens[reason] for reason in Reason}
     yield counter("care_tokens_refused", "Rejected bearer tokens.", tokens, "reason")
@@ -104,41 +99,45 @@ def request_metrics() -> Iterator[Metric]:
     yield gauge("care_event_streams_open", "Open event streams.", streams["opened"] - streams["closed"])
     yield CounterMetricFamily("care_websockets", "Websockets opened.", sockets["opened"])
     yield gauge("care_websockets_open", "Open websockets.", sockets["opened"] - sockets["closed"])
-    yield counter("care_websocket_closes", "Websockets closed.", counters.closes, "by", "code")
-
-
-def graphql_metrics() -> Iterator[Metric]:
-    yield counter("care_graphql_errors", "Errors in GraphQL responses.", counters.codes, "code")
-    text = "Duration of GraphQL operations over HTTP, by manifest name."
-    yield histogram("care_graphql_operation_duration_seconds", text, counters.operations, "operation")
-    text = "GraphQL operations over HTTP with errors, by manifest name."
-    yield counter("care_graphql_operation_errors", text, counters.operation_faults, "operation")
+    closes = dict.fromkeys(CLOSES, 0) | counters.closes
+    yield counter("care_websocket_closes", "Websockets closed, by side and close code.", closes, "by", "code")
+    codes = dict.fromkeys(CODES, 0) | counters.codes
+    yield counter("care_graphql_errors", "Errors in GraphQL responses.", codes, "code")
+    names = {*sources.operations, OTHER} if sources.operations else ()
+    text = "Seconds to execute a GraphQL operation over HTTP, by its name in the manifest."
+    operations = {name: counters.operations[name] for name in names}
+    yield histogram("care_graphql_operation_duration_seconds", text, operations, "operation")
+    text = "GraphQL operations over HTTP whose response has errors, by their name in the manifest."
+    faults = {name: counters.operation_faults[name] for name in names}
+    yield counter("care_graphql_operation_errors", text, faults, "operation")
 
 
 def database_metrics(sources: MetricSources) -> Iterator[Metric]:
     reads = {"connection": counters.reads_on_connections}
     if sources.url.startswith("sqlite:"):
         reads = {"loop": counters.reads_on_loop, "thread": counters.reads_in_threads}
-    yield histogram("care_database_read_duration_seconds", "Duration of read transactions.", reads, "where")
-    text = "Duration of write transactions, including the wait for the commit."
+    yield histogram("care_database_read_duration_seconds", "Seconds of a read transaction.", reads, "where")
+    text = "Seconds of a write transaction, including the wait for its commit."
     yield histogram("care_database_write_duration_seconds", text, {"": counters.writes})
-    text = "Duration of SQLite commits, including the disk sync."
+    text = "Seconds of a SQLite commit, including the disk sync."
     yield histogram("care_database_commit_duration_seconds", text, {"": counters.commits})
-    text = "Write transactions per SQLite commit."
+    text = "Write transactions in a SQLite commit."
     yield histogram("care_database_commit_changes", text, {"": counters.committed})
     occupancy = sources.db.occupancy()
     states = {"idle": occupancy.idle, "busy": occupancy.open - occupancy.idle}
-    text = "Database connections of this process."
+    text = "Open database connections of this process."
     yield labelled_gauge("care_database_connections", text, states, "state")
     yield gauge("care_database_connections_limit", "Maximum number of database connections.", occupancy.limit)
     text = "Write transactions waiting for the next commit."
     yield gauge("care_database_writes_waiting", text, occupancy.writes_waiting)
-    attempts = {outcome: counters.deliveries[outcome] for outcome in ("taken", "failed")}
-    yield counter("care_delivery_attempts", "Webhook delivery attempts.", attempts, "outcome")
-    text = "1 if a webhook is configured; otherwise events are discarded after a day."
-    yield gauge("care_webhook", text, sources.has_webhook)
-    text = "Time of the last dispatcher run."
-    yield labelled_gauge("care_dispatcher_last_round_timestamp_seconds", text, counters.last_runs, "work")
+    attempts = {outcome: counters.deliveries[outcome] for outcome in ("accepted", "failed")}
+    yield counter(
+        "care_delivery_attempts", "Attempts to deliver an event to the webhook.", attempts, "outcome"
+    )
+    text = "1 if a webhook is configured, otherwise 0. Without a webhook events are discarded after a day."
+    yield gauge("care_webhook_configured", text, sources.has_webhook)
+    text = "Unix time at which the dispatcher of this process last finished a run."
+    yield labelled_gauge("care_dispatcher_last_run_timestamp_seconds", text, counters.last_runs, "work")
 
 
 # --- current state --------------------------------------------------------------------------------
@@ -146,22 +145,34 @@ def database_metrics(sources: MetricSources) -> Iterator[Metric]:
 
 def live_metrics(sources: MetricSources) -> Iterator[Metric]:
     if admission := sources.admission:
-        yield gauge("care_http_requests_in_flight", "Requests in progress.", len(admission.running))
-        text = "Maximum number of requests in progress."
+        yield gauge(
+            "care_http_requests_in_flight",
+            "HTTP requests and GraphQL operations in progress.",
+            len(admission.running),
+        )
+        text = "Maximum number of requests in progress (CARE_MOST_REQUESTS)."
         yield gauge("care_http_requests_limit", text, admission.most_requests)
-        yield gauge("care_http_held_bytes", "Bytes of request bodies being received.", admission.buffered)
-        yield gauge("care_process_leaving", "1 after SIGTERM.", admission.is_draining)
+        yield gauge(
+            "care_http_buffered_body_bytes",
+            "Received bytes of incomplete request bodies.",
+            admission.buffered,
+        )
+        yield gauge(
+            "care_process_draining",
+            "1 from SIGTERM until the process ends, otherwise 0.",
+            admission.is_draining,
+        )
     if sources.notifier is not None:
         subscriptions = sum(map(len, sources.notifier.wakeups.values()))
         yield gauge("care_subscriptions_open", "Open subscriptions.", subscriptions)
     if sources.keys is not None:
-        yield gauge("care_token_keys", "Token verification keys.", len(sources.keys.keys))
-        text = "1 while the keys cannot be refreshed; the previous keys stay in use."
+        yield gauge("care_token_keys", "Keys for verifying tokens.", len(sources.keys.keys))
+        text = "1 while the keys cannot be read again, otherwise 0. The previous keys stay in use."
         yield gauge("care_token_keys_failing", text, sources.keys.is_failing)
 
 
 async def stored_metrics(sources: MetricSources) -> list[Metric]:
-    up = gauge("care_database_up", "1 if the database responds.", 1)
+    up = gauge("care_database_up", "1 if the database responds, otherwise 0.", 1)
     try:
         backlog = await sources.db.read(reading_backlog())
         _, wait = await sources.db.read(reading_waiting_commits())
@@ -176,18 +187,26 @@ def backlog_metrics(backlog: Backlog, now: datetime) -> Iterator[Metric]:
     def age(since: datetime | None) -> float:
         return 0 if since is None else max(0.0, (now - since).total_seconds())
 
-    yield gauge("care_outbox_events_waiting", "Events not yet dispatched; at most 10000.", backlog.events)
-    text = "Age of the oldest event not yet dispatched."
+    yield gauge(
+        "care_outbox_events_waiting",
+        "Events that the dispatcher has not processed, counted up to 10000.",
+        backlog.events,
+    )
+    text = "Age in seconds of the oldest event that the dispatcher has not processed."
     yield gauge("care_outbox_oldest_seconds", text, age(backlog.events_since))
     new = backlog.deliveries - backlog.retried
     states = {"new": new, "retried": backlog.retried, "dead": backlog.dead}
-    text = "Unfinished webhook deliveries; at most 10000."
+    text = "Webhook deliveries that are not accepted, counted up to 10000."
     yield labelled_gauge("care_deliveries", text, states, "state")
     oldest = age(backlog.deliveries_since)
-    yield gauge("care_delivery_oldest_seconds", "Age of the oldest unfinished delivery.", oldest)
-    text = "Audit records without a seal; at most 10000."
+    yield gauge(
+        "care_delivery_oldest_seconds",
+        "Age in seconds of the oldest webhook delivery that is new or retried.",
+        oldest,
+    )
+    text = "Audit records without a seal, counted up to 10000."
     yield gauge("care_audit_records_unsealed", text, backlog.unsealed)
-    text = "Age of the oldest audit record without a seal."
+    text = "Age in seconds of the oldest audit record without a seal."
     yield gauge("care_audit_oldest_unsealed_seconds", text, age(backlog.unsealed_since))
 
 
@@ -198,9 +217,14 @@ def file_metrics(url: str) -> Iterator[Metric]:
     path = sqlite_path(url)
     files = {"database": path, "log": Path(f"{path}-wal")}
     sizes = {name: file.stat().st_size if file.exists() else 0 for name, file in files.items()}
-    yield labelled_gauge("care_database_file_bytes", "File sizes of the SQLite database.", sizes, "file")
+    yield labelled_gauge(
+        "care_database_file_bytes",
+        "Sizes of the SQLite files: the database and its write-ahead log.",
+        sizes,
+        "file",
+    )
     disk = os.statvfs(path.parent)
-    text = "Free disk space for the SQLite database."
+    text = "Free bytes on the disk of the SQLite database."
     yield gauge("care_database_disk_free_bytes", text, disk.f_bavail * disk.f_frsize)
 
 
@@ -211,7 +235,7 @@ def counter(name: str, text: str, counts: Mapping[Any, int], *labels: str) -> Me
     """The keys are the values of the labels: a string for one label, a tuple for several."""
     family = CounterMetricFamily(name, text, labels=labels)
     for key, count in dict(counts).items():
-        family.add_metric([key] if isinstance(key, str) else key, count)
+        family.add_metric([key] if isinstance(key, str) else list(map(str, key)), count)
     return family
 
 
