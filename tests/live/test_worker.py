@@ -155,3 +155,18 @@ def test_a_worker_reports_a_missing_database(tmp_path: Path) -> None:
 
     sentence = f"care-gateway: there is no database at {tmp_path}/none.db; run `care-gateway migrate` first\n"
     assert (done.returncode, done.stdout, done.stderr) == (2, "", sentence)
+
+
+@pytest.mark.sqlite_only
+def test_a_worker_exports_its_changes_as_traces(
+    care: dict[str, str], receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OTEL_TRACES_EXPORTER", "console")
+
+    with running_worker(care) as process:
+        wait_for_requests(receiver, 3)
+        status, output = stop(process, signal.SIGTERM)
+
+    assert status == 0
+    changes = ("reminding", "queueing_deliveries", "counting_attempts")
+    assert [change for change in changes if f'"name": "dispatcher {change}"' not in output] == []
