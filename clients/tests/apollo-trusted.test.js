@@ -8,7 +8,7 @@ import { firstValueFrom } from "rxjs";
 import { caregiver, graphql, homework, whileAssigning } from "../helpers/service.js";
 import { sent } from "../helpers/wire.js";
 import manifest from "../made/apollo-manifest.json" with { type: "json" };
-import { apollo } from "../setups/apollo.js";
+import { apollo } from "../setups/apollo.ts";
 import { ASSIGN, CHANGES, SESSION } from "./apollo-operations.js";
 
 const ids = generatePersistedQueryIdsFromManifest({ loadManifest: async () => manifest });

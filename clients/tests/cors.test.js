@@ -4,10 +4,10 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { caregiver, graphql } from "../helpers/service.js";
 import { headersSent } from "../helpers/wire.js";
-import { apollo } from "../setups/apollo.js";
-import { graphqlRequest } from "../setups/graphql-request.js";
-import { overEvents } from "../setups/graphql-sse.js";
-import { urql } from "../setups/urql.js";
+import { apollo } from "../setups/apollo.ts";
+import { graphqlRequest } from "../setups/graphql-request.ts";
+import { overEvents } from "../setups/graphql-sse.ts";
+import { urql } from "../setups/urql.ts";
 import { SESSION } from "./apollo-operations.js";
 
 const token = async () => caregiver;

@@ -4,7 +4,7 @@ import { ClientError } from "graphql-request";
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { caregiver, client as jonas, graphql, homework } from "../helpers/service.js";
-import { graphqlRequest } from "../setups/graphql-request.js";
+import { graphqlRequest } from "../setups/graphql-request.ts";
 
 const client = graphqlRequest(graphql, async () => caregiver);
 const SESSION = "query ($id: ID!) { session(id: $id) { title client { name } } }";

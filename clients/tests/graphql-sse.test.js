@@ -5,8 +5,8 @@ import { test } from "node:test";
 import { Heard } from "../helpers/heard.js";
 import { assign, caregiver, client as jonas, graphql, pause, whileAssigning } from "../helpers/service.js";
 import { sent } from "../helpers/wire.js";
-import { overEvents } from "../setups/graphql-sse.js";
-import { listen } from "../setups/listen.js";
+import { overEvents } from "../setups/graphql-sse.ts";
+import { listen } from "../setups/listen.ts";
 
 test("graphql-sse: a query is answered by a stream of one event", async () => {
   const client = overEvents(graphql, async () => jonas);

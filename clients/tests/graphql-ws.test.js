@@ -4,8 +4,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Heard } from "../helpers/heard.js";
 import { assign, caregiver, client as jonas, graphql, restart, whileAssigning } from "../helpers/service.js";
-import { overSocket } from "../setups/graphql-ws.js";
-import { listen } from "../setups/listen.js";
+import { overSocket } from "../setups/graphql-ws.ts";
+import { listen } from "../setups/listen.ts";
 
 test("graphql-ws: a query is answered over the socket", async () => {
   const client = overSocket(graphql, async () => jonas);

@@ -12,7 +12,7 @@ import LIST from "../made/relay/homework_list.graphql.js";
 import CHANGES from "../made/relay/homeworkChangesSubscription.graphql.js";
 import ONE from "../made/relay/homeworkOneQuery.graphql.js";
 import HOMEWORK from "../made/relay/homeworkQuery.graphql.js";
-import { relay } from "../setups/relay.js";
+import { relay } from "../setups/relay.ts";
 
 const { environment, close } = relay(graphql, async () => caregiver);
 after(close);

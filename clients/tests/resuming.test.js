@@ -6,12 +6,12 @@ import { requestSubscription } from "relay-runtime";
 import { Heard } from "../helpers/heard.js";
 import { assign, caregiver, endingSoon, graphql, restart, whileAssigning } from "../helpers/service.js";
 import CHANGES_OF_RELAY from "../made/relay/homeworkChangesSubscription.graphql.js";
-import { apollo } from "../setups/apollo.js";
-import { overEvents } from "../setups/graphql-sse.js";
-import { overSocket } from "../setups/graphql-ws.js";
-import { listen } from "../setups/listen.js";
-import { relay } from "../setups/relay.js";
-import { urql } from "../setups/urql.js";
+import { apollo } from "../setups/apollo.ts";
+import { overEvents } from "../setups/graphql-sse.ts";
+import { overSocket } from "../setups/graphql-ws.ts";
+import { listen } from "../setups/listen.ts";
+import { relay } from "../setups/relay.ts";
+import { urql } from "../setups/urql.ts";
 import { CHANGES as CHANGES_TYPED } from "../typescript/homework.ts";
 import { CHANGES, HOMEWORK } from "./apollo-operations.js";
 

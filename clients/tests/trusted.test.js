@@ -9,11 +9,11 @@ import { caregiver, graphql, homework, whileAssigning } from "../helpers/service
 import { sent } from "../helpers/wire.js";
 import CHANGES from "../made/relay-persisted/homeworkChangesSubscription.graphql.js";
 import ONE from "../made/relay-persisted/homeworkOneQuery.graphql.js";
-import { trusted as trustedByApollo } from "../setups/apollo-trusted.js";
-import { apollo } from "../setups/apollo.js";
-import { relay } from "../setups/relay.js";
-import { trusted } from "../setups/urql-trusted.js";
-import { urql } from "../setups/urql.js";
+import { trusted as trustedByApollo } from "../setups/apollo-trusted.ts";
+import { apollo } from "../setups/apollo.ts";
+import { relay } from "../setups/relay.ts";
+import { trusted } from "../setups/urql-trusted.ts";
+import { urql } from "../setups/urql.ts";
 import { ASSIGN, CHANGES as CHANGES_TYPED, HOMEWORK } from "../typescript/homework.ts";
 
 const asRelay = relay(graphql, async () => caregiver);

@@ -8,7 +8,7 @@ import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { buildClientSchema, buildSchema, findBreakingChanges, getIntrospectionQuery } from "graphql";
 import { caregiver, graphql } from "../helpers/service.js";
-import { graphqlRequest } from "../setups/graphql-request.js";
+import { graphqlRequest } from "../setups/graphql-request.ts";
 import { HOMEWORK } from "../typescript/homework.ts";
 
 const inClients = (path) => fileURLToPath(new URL(`../${path}`, import.meta.url));
@@ -22,10 +22,20 @@ test("graphql-js: what the service tells of its schema is schema.graphql", async
   assert.deepEqual(findBreakingChanges(written, told), []);
 });
 
-test("TypeScript: a moment is a string, an id is a string, and what may be null may be null", async () => {
-  const tsc = [inClients("node_modules/typescript/bin/tsc"), "--project", inClients("typescript")];
+const tsc = (...args) => promisify(execFile)(process.execPath, [inClients("node_modules/typescript/bin/tsc"), ...args]);
 
-  await assert.doesNotReject(promisify(execFile)(process.execPath, tsc));
+test("TypeScript: the setups and the generated types are correct in strict mode", async () => {
+  await assert.doesNotReject(tsc("--project", inClients(".")));
+});
+
+test("JavaScript: tsc writes the setups as modules that Node loads", async () => {
+  const options = ["--ignoreConfig", "--noCheck", "--rewriteRelativeImportExtensions", "--target", "esnext"];
+  const written = (path) => inClients(`made/setups/${path}`);
+
+  await tsc(...options, "--outDir", written(""), inClients("setups/apollo.ts"), inClients("setups/relay.ts"));
+
+  const [{ apollo }, { relay }] = await Promise.all([import(written("apollo.js")), import(written("relay.js"))]);
+  assert.deepEqual([typeof apollo, typeof relay], ["function", "function"]);
 });
 
 test("TypeScript: what the service answers is of these types", async () => {

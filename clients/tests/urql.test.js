@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 import { after, test } from "node:test";
 import { caregiver, graphql, homework, whileAssigning } from "../helpers/service.js";
 import { sent } from "../helpers/wire.js";
-import { urql } from "../setups/urql.js";
+import { urql } from "../setups/urql.ts";
 
 const { client, close } = urql(graphql, async () => caregiver);
 after(close);

@@ -3,10 +3,12 @@ import { PersistedQueryLink } from "@apollo/client/link/persisted-queries";
 import { GraphQLWsLink } from "@apollo/client/link/subscriptions";
 import { relayStylePagination } from "@apollo/client/utilities";
 import { OperationTypeNode } from "graphql";
-import { overSocket } from "./graphql-ws.js";
-import { resuming } from "./resuming.js";
-import { sha256 } from "./sha256.js";
-import { signed } from "./signed.js";
+import type { Client } from "graphql-ws";
+import { overSocket } from "./graphql-ws.ts";
+import { resuming } from "./resuming.ts";
+import { sha256 } from "./sha256.ts";
+import { signed } from "./signed.ts";
+import type { Token } from "./token.ts";
 
 const ofHomework = ["clientId", "isOverdue", "orderBy", "sessionId", "status", "submittedSince", "timeState"];
 
@@ -25,10 +27,10 @@ export const typePolicies = {
   Session: { fields: { assignments: relayStylePagination(["orderBy", "status"]) } },
 };
 
-export function apollo(url, token, persisted = { sha256 }) {
+export function apollo(url: string, token: Token, persisted: PersistedQueryLink.Options = { sha256 }) {
   const socket = overSocket(url, token);
   const listener = persisted.generateHash ? byId(resuming(socket)) : resuming(socket);
-  const isSubscription = ({ operationType }) => operationType === OperationTypeNode.SUBSCRIPTION;
+  const isSubscription = ({ operationType }: ApolloLink.Operation) => operationType === OperationTypeNode.SUBSCRIPTION;
   const link = ApolloLink.from([
     new PersistedQueryLink(persisted),
     ApolloLink.split(isSubscription, new GraphQLWsLink(listener), new HttpLink({ uri: url, fetch: signed(token) })),
@@ -38,7 +40,7 @@ export function apollo(url, token, persisted = { sha256 }) {
 }
 
 /** Sends trusted documents by id only (in `extensions`), because a manifest may format the text differently. */
-const byId = (client) => ({
+const byId = (client: Client): Client => ({
   ...client,
   subscribe: (request, sink) => client.subscribe({ ...request, query: "" }, sink),
 });

@@ -1,0 +1,7 @@
+import { createClient } from "graphql-sse";
+import { signed } from "./signed.ts";
+import type { Token } from "./token.ts";
+
+export function overEvents(url: string, token: Token) {
+  return createClient({ url, fetchFn: signed(token), retryAttempts: Infinity });
+}

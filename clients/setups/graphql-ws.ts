@@ -1,0 +1,13 @@
+import { createClient } from "graphql-ws";
+import type { Token } from "./token.ts";
+
+export function overSocket(url: string, token: Token) {
+  let given: string, rejected: string | undefined;
+  return createClient({
+    url: url.replace("http", "ws"),
+    connectionParams: async () => ({ authorization: `bearer ${(given = await token(rejected))}` }), // for each connection
+    on: { closed: (event) => (rejected = (event as { code?: number }).code === 4403 ? given : undefined) },
+    retryAttempts: Infinity,
+    shouldRetry: () => true, // also if the connection is refused, as during a restart of the service
+  });
+}
