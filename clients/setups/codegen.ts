@@ -3,7 +3,7 @@ import { addTypenameSelectionDocumentTransform } from "@graphql-codegen/client-p
 
 const config: CodegenConfig = {
   schema: "../schema.graphql",
-  documents: "typescript/*.ts",
+  documents: ["typescript/*.ts", "react/*.ts"],
   importExtension: ".ts",
   generates: {
     "made/typescript/": {

@@ -24,7 +24,7 @@ test("graphql-js: what the service tells of its schema is schema.graphql", async
 
 const tsc = (...args) => promisify(execFile)(process.execPath, [inClients("node_modules/typescript/bin/tsc"), ...args]);
 
-test("TypeScript: the setups and the generated types are correct in strict mode", async () => {
+test("TypeScript: the setups, the generated types and the React page are correct in strict mode", async () => {
   await assert.doesNotReject(tsc("--project", inClients(".")));
 });
 

@@ -160,6 +160,15 @@ def opened_browser(program: Path) -> Iterator[Page]:
             process.wait()
 
 
+@contextmanager
+def opened_tab(page: Page) -> Iterator[Page]:
+    """Another tab of the same browser."""
+    host, port = page.socket.remote_address
+    tab = httpx2.put(f"http://{host}:{port}/json/new?about:blank", verify=False).json()
+    with connect(tab["webSocketDebuggerUrl"], max_size=None) as socket:
+        yield Page(socket)
+
+
 def address_of(process: subprocess.Popen[bytes], profile: Path) -> str:
     port_file = profile / "DevToolsActivePort"
     deadline = time.monotonic() + TIMEOUT_SECONDS

@@ -1,0 +1,118 @@
+// Saves a draft. If another window saved it first, the person sees both texts and chooses.
+
+import { useMutation } from "@apollo/client/react";
+import { useState } from "react";
+import type { AssignmentQuery, DraftFragment, UserErrorCode } from "../made/typescript/graphql.ts";
+import { Field } from "./Field.tsx";
+import { SAVE_DRAFT } from "./operations.ts";
+
+type Answers = Record<string, string>; // by question id
+
+/** What the person typed, the revision that it is based on, and the idempotency key of its save. */
+interface Edit {
+  answers: Answers;
+  revision: number;
+  key: string;
+}
+
+const edited = (answers: Answers, revision = 0): Edit => ({ answers, revision, key: crypto.randomUUID() });
+
+function answersOf(draft: DraftFragment | null): Answers {
+  return Object.fromEntries(draft?.answers.map(({ questionId, answer }) => [questionId ?? "", answer]) ?? []);
+}
+
+function textOf(code: UserErrorCode): string {
+  if (code === "UNREADABLE") return "This answer has the wrong format.";
+  if (code === "WRONG_STATE" || code === "NOT_RUNNING") return "This homework cannot be answered now.";
+  return "This could not be saved."; // also for codes of later versions
+}
+
+interface Props {
+  assignment: NonNullable<AssignmentQuery["assignment"]>;
+  reload: () => void;
+}
+
+export function DraftForm({ assignment: { id: assignmentId, book, draft: stored }, reload }: Props) {
+  const [edit, setEdit] = useState<Edit>(); // without it, the form shows the stored draft, which events update
+  const [save, { data, error, loading, reset }] = useMutation(SAVE_DRAFT, { errorPolicy: "all" });
+  const answers = edit?.answers ?? answersOf(stored);
+  const result = data?.saveAnswers;
+  const isConflict = result?.userErrors.some(({ code }) => code === "DRAFT_CONFLICT");
+  const problems = isConflict ? [] : (result?.userErrors ?? []);
+
+  async function submit(sent: Edit) {
+    const input = {
+      assignmentId,
+      answers: Object.entries(sent.answers).map(([questionId, answer]) => ({ questionId, answer })),
+      revision: sent.revision,
+    };
+    // If no response arrives, the next attempt has the same key: the service executes it once.
+    const context = { headers: { "Idempotency-Key": sent.key } };
+    const { data } = await save({ variables: { input }, context });
+    if (!data || data.saveAnswers.userErrors.length) return;
+    const revision = data.saveAnswers.draft?.revision; // also the base of what was typed during the save
+    setEdit((latest) => (latest && latest.key !== sent.key ? edited(latest.answers, revision) : undefined));
+  }
+
+  function keepMine() {
+    const mine = edited(answers, result?.draft?.revision);
+    setEdit(mine);
+    void submit(mine);
+  }
+
+  function takeTheirs() {
+    setEdit(undefined);
+    reset();
+    reload();
+  }
+
+  return (
+    <form
+      onSubmit={(event) => {
+        event.preventDefault();
+        void submit(edit ?? edited(answers, stored?.revision));
+      }}
+    >
+      {book.questions.map((question) => (
+        <Field
+          key={question.id}
+          question={question}
+          value={answers[question.id] ?? ""}
+          problem={problems.filter(({ field }) => field?.includes(question.id)).map(({ code }) => textOf(code))[0]}
+          onChange={(value) => setEdit(edited({ ...answers, [question.id]: value }, (edit ?? stored)?.revision))}
+        />
+      ))}
+      {isConflict && result?.draft ? (
+        <section role="alert">
+          <h3>Another window saved this draft</h3>
+          <Differences questions={book.questions} mine={answers} theirs={answersOf(result.draft)} />
+          <button type="button" onClick={keepMine}>
+            Save mine
+          </button>
+          <button type="button" onClick={takeTheirs}>
+            Use the other one
+          </button>
+        </section>
+      ) : (
+        <button>Save draft</button>
+      )}
+      {problems[0] && <p role="alert">Not saved. {textOf(problems[0].code)}</p>}
+      {error && <p role="alert">Not saved. Check the connection and save again.</p>}
+      <p role="status">{loading ? "Saving…" : edit ? "Not saved yet" : result ? "Saved" : ""}</p>
+    </form>
+  );
+}
+
+function Differences(props: { questions: { id: string; text: string }[]; mine: Answers; theirs: Answers }) {
+  return props.questions.map(({ id, text }) => {
+    const [mine = "", theirs = ""] = [props.mine[id], props.theirs[id]];
+    if (mine === theirs) return null;
+    return (
+      <dl key={id}>
+        <dt>{text}</dt>
+        <dd>Mine: {mine || "(empty)"}</dd>
+        <dd>The other one: {theirs || "(empty)"}</dd>
+      </dl>
+    );
+  });
+}

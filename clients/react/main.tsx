@@ -1,0 +1,66 @@
+// Signs the person in, connects to the service and shows the homework.
+
+import type { ApolloClient } from "@apollo/client";
+import { ApolloProvider } from "@apollo/client/react";
+import { StrictMode, useEffect, useState } from "react";
+import { createRoot } from "react-dom/client";
+import { apollo } from "../setups/apollo.ts";
+import { Homework } from "./Homework.tsx";
+import "./style.css";
+
+const url = import.meta.env.VITE_GRAPHQL_URL ?? "http://127.0.0.1:8000/graphql";
+const developer = import.meta.env.DEV ? import.meta.env.VITE_TOKEN : undefined; // not in a build
+
+function App() {
+  const [token, setToken] = useState(developer);
+  const [isRejected, setRejected] = useState(false);
+  const [client, setClient] = useState<ApolloClient>();
+
+  useEffect(() => {
+    if (!token) return undefined;
+    // With an identity provider: apollo(url, tokenFrom(fetchToken)).
+    const { client, socket, close } = apollo(url, async (rejected) => {
+      if (rejected) {
+        setRejected(true);
+        setToken(undefined);
+      }
+      return token;
+    });
+    socket.on("connected", (_socket, _payload, isRetry) => {
+      if (isRetry) void client.refetchQueries({ include: "active" });
+    });
+    setClient(client);
+    return () => {
+      setClient(undefined);
+      close();
+    };
+  }, [token]);
+
+  if (!token) return <SignIn isRejected={isRejected} onSignIn={setToken} />;
+  if (!client) return null;
+  return (
+    <ApolloProvider client={client}>
+      <Homework />
+    </ApolloProvider>
+  );
+}
+
+function SignIn({ isRejected, onSignIn }: { isRejected: boolean; onSignIn: (token: string) => void }) {
+  return (
+    <main>
+      <h1>Homework</h1>
+      {isRejected && <p role="alert">The token is invalid or expired. Sign in again.</p>}
+      <form action={(form) => onSignIn(String(form.get("token")).trim())}>
+        <label htmlFor="token">Access token</label>
+        <input id="token" name="token" type="password" autoComplete="off" required />
+        <button>Sign in</button>
+      </form>
+    </main>
+  );
+}
+
+createRoot(document.getElementById("root")!).render(
+  <StrictMode>
+    <App />
+  </StrictMode>,
+);

@@ -1,0 +1,198 @@
+"""The page of clients/react in a headless Chromium, as a person uses it: the demo client Jonas Berg."""
+
+import os
+import re
+import signal
+import subprocess
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+import httpx2
+import pytest
+
+from app.dev.ide.building import NotBuilt
+from clients.service import HERE
+from tests.browser.browsers import NoBrowser, find_browser
+from tests.browser.chrome import Page, opened_browser, opened_tab
+from tests.live.processes import free_port
+
+URL = os.environ["SERVICE_URL"] + "/graphql"
+CAREGIVER, CLIENT = os.environ["CAREGIVER_TOKEN"], os.environ["CLIENT_TOKEN"]
+VITE = ["node", str(HERE / "node_modules/vite/bin/vite.js")]
+VARIABLES = os.environ | {"VITE_GRAPHQL_URL": URL, "VITE_TOKEN": CLIENT}
+FIRST, SECOND = "Three good things", "Sleep diary"  # the first that is due, and a submitted one
+BOTH = ["Name three things that went well.", "Mine: The rain", "The other one: The walk"]
+
+ASSIGN = "mutation ($input: AssignHomeworkInput!) { assignHomework(input: $input) { userErrors { code } } }"
+SUBMITTED = "{ assignments(status: COMPLETE) { nodes { name answerSets { id } } } }"
+FEEDBACK = "mutation ($input: GiveFeedbackInput!) { giveFeedback(input: $input) { userErrors { code } } }"
+
+
+@pytest.fixture(scope="module")
+def program() -> Path:
+    try:
+        return find_browser()
+    except (NoBrowser, NotBuilt) as error:
+        pytest.skip(str(error))
+
+
+@pytest.fixture
+def page(program: Path) -> Iterator[Page]:
+    with opened_browser(program) as one:
+        yield one
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of the build, on another origin than the service."""
+    folder = tmp_path_factory.mktemp("built")
+    build = [*VITE, "build", "--logLevel", "warn", "--outDir", str(folder), str(HERE / "react")]
+    subprocess.run(build, env=VARIABLES, check=True, timeout=60)
+    handler = partial(SimpleHTTPRequestHandler, directory=str(folder))
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}/"
+        server.shutdown()
+
+
+@pytest.fixture
+def development_server() -> Iterator[str]:
+    command = [*VITE, str(HERE / "react"), "--port", str(free_port()), "--strictPort"]
+    variables = VARIABLES | {"NO_COLOR": "1"}
+    with subprocess.Popen(
+        command, env=variables, stdout=subprocess.PIPE, text=True, start_new_session=True
+    ) as one:
+        assert one.stdout is not None
+        yield next(found[0] for line in one.stdout if (found := re.search(r"http://\S+", line)))
+        os.killpg(one.pid, signal.SIGKILL)
+
+
+def send(query: str, variables: dict[str, Any] | None = None) -> Any:
+    """As the caregiver."""
+    body, headers = {"query": query, "variables": variables}, {"authorization": f"bearer {CAREGIVER}"}
+    return httpx2.post(URL, json=body, headers=headers, verify=False).json()["data"]
+
+
+def assign(*books: str) -> None:
+    now = datetime.now(UTC)
+    window = {"startDate": now.isoformat(), "endDate": (now + timedelta(days=7)).isoformat()}
+    sent = send(ASSIGN, {"input": {"sessionId": "1", "bookIds": books, **window}})
+    assert sent == {"assignHomework": {"userErrors": []}}
+
+
+def button(text: str) -> str:
+    """The first button whose text begins so."""
+    return f"[...document.querySelectorAll('button')].find((one) => one.textContent.startsWith('{text}'))"
+
+
+def field(label: str) -> str:
+    return (
+        f"[...document.querySelectorAll('label')].find((one) => one.innerText.startsWith('{label}')).control"
+    )
+
+
+def role(name: str) -> str:
+    """The texts with this role."""
+    return f"[...document.querySelectorAll('[role={name}]')].map((one) => one.innerText).join()"
+
+
+def write(page: Page, element: str, text: str) -> None:
+    page.click(element)
+    page.evaluate(f"({element}).select()")
+    page.send("Input.insertText", text=text)
+
+
+def sign_in(page: Page, url: str, token: str = CLIENT) -> None:
+    page.open(url)
+    write(page, field("Access token"), token)
+    page.click(button("Sign in"))
+
+
+def until_heard(page: Page, change: Callable[[], None], is_shown: str) -> None:
+    """No message confirms that a subscription has started: repeats the change until the page shows it."""
+    for _ in range(40):
+        change()
+        if page.evaluate(f"new Promise((done) => setTimeout(() => done(!!({is_shown})), 250))"):
+            return
+    raise AssertionError("the page received no event")
+
+
+def open_first(page: Page) -> str:
+    """Opens the assignment that is due first; its only question has a text."""
+    page.click(button(FIRST))
+    page.until("document.querySelector('article textarea')")
+    return "document.querySelector('article textarea')"
+
+
+def test_the_list_is_paged_and_events_change_it(built: str, page: Page) -> None:
+    assign("1", "2", "3", "4")
+    assign("1", "2", "3", "4")
+    submitted = {one["name"]: one["answerSets"][0]["id"] for one in send(SUBMITTED)["assignments"]["nodes"]}
+
+    def give_feedback() -> None:
+        given = send(FEEDBACK, {"input": {"answerSetId": submitted[SECOND], "text": "Well done."}})
+        assert given == {"giveFeedback": {"userErrors": []}}
+
+    sign_in(page, built)
+    page.until(f"{role('status')} === '10 of 12'")
+
+    page.click(button("Show more"))
+    page.until(f"{role('status')} === '12 of 12' && !{button('Show more')}")
+    assert page.evaluate(f"!!{button(SECOND + ' Submitted')}")
+    until_heard(page, give_feedback, button(f"{SECOND} Feedback received"))
+    assert page.errors == []
+
+
+def test_the_second_of_two_tabs_gets_both_texts_and_a_choice(built: str, page: Page) -> None:
+    with opened_tab(page) as other:
+        for one in (page, other):
+            sign_in(one, built)
+            one.until(f"{role('status')}.includes(' of ')")
+            before = one.evaluate(role("status"))
+            until_heard(one, lambda: assign("2"), f"{role('status')} !== '{before}'")
+            text = open_first(one)
+        write(other, text, "The rain")
+        other.until(f"{role('status')}.endsWith('Not saved yet')")
+
+        write(page, text, "The walk")
+        page.click(button("Save draft"))
+        page.until(f"{role('status')}.endsWith('Saved')")
+        other.until(button(f"{FIRST} Draft saved"))  # by an event
+        assert other.evaluate(f"{text}.value") == "The rain"
+
+        other.click(button("Save draft"))
+        other.until(button("Save mine"))
+        assert [line for line in other.evaluate(role("alert")).splitlines() if line][1:4] == BOTH
+        other.click(button("Save mine"))
+        other.until(f"{role('status')}.endsWith('Saved') && !{role('alert')}")
+        page.until(f"{text}.value === 'The rain'")  # by an event, because nothing was typed since the save
+
+        write(page, text, "The sun")
+        write(other, text, "The snow")
+        other.click(button("Save draft"))
+        other.until(f"{role('status')}.endsWith('Saved')")
+        page.click(button("Save draft"))
+        page.click(button("Use the other one"))
+        page.until(f"{text}.value === 'The snow' && !{role('alert')}")
+        assert (page.errors, other.errors) == ([], [])
+
+
+def test_a_rejected_token_asks_the_person_to_sign_in_again(built: str, page: Page) -> None:
+    sign_in(page, built, "expired")
+    page.until(f"{role('alert')}.includes('Sign in again')")
+
+    write(page, field("Access token"), CLIENT)
+    page.click(button("Sign in"))
+    page.until(button(FIRST))
+
+
+def test_in_development_the_token_comes_from_the_environment(development_server: str, page: Page) -> None:
+    page.open(development_server)
+
+    page.until(button(FIRST))
+    assert page.errors == []
