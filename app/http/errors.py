@@ -18,6 +18,7 @@ PHRASES = {
     408: "Request Timeout",
     409: "Conflict",
     413: "Request Entity Too Large",
+    414: "URI Too Long",
     415: "Unsupported Media Type",
     422: "Unprocessable Entity",
     429: "Too Many Requests",

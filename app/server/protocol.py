@@ -22,6 +22,7 @@ from app.server.rejections import (
     LIMITS,
     NOT_HTTP,
     OVERLOADED_MESSAGE,
+    TARGET_TOO_LONG,
     TIMED_OUT,
     find_head_error,
     is_legacy,
@@ -140,7 +141,7 @@ class EdgeProtocol(HttpToolsProtocol):
             if self.has_ended:
                 self.shared_bytes = self.header_bytes
             if self.header_bytes - self.shared_bytes > MAX_HEADER_BYTES:
-                self.reject_and_close(431, HEADERS_TOO_LONG)
+                self.reject_long_head()
         elif self.phase is BODY:
             self.framing_bytes = 0 if self.has_body_bytes else self.framing_bytes + received
             if self.framing_bytes > MAX_HEADER_BYTES:
@@ -165,7 +166,7 @@ class EdgeProtocol(HttpToolsProtocol):
             return
         may_be_long = self.header_bytes + len(self.chunk) > MAX_HEADER_BYTES
         if len(self.headers) > MAX_HEADERS or (may_be_long and self.length_of_headers() > MAX_HEADER_BYTES):
-            self.reject_and_close(431, HEADERS_TOO_LONG)
+            self.reject_long_head()
             return
         if self.is_unsupported_upgrade():
             return
@@ -379,6 +380,12 @@ class EdgeProtocol(HttpToolsProtocol):
         self.transport.write(self.rejection(503, OVERLOADED_MESSAGE, closes=False))
         if self.flow.write_paused:  # the client sends requests and reads no responses
             self.abort()
+
+    def reject_long_head(self) -> None:
+        if len(self.url) > MAX_HEADER_BYTES // 2:
+            self.reject_and_close(414, TARGET_TOO_LONG)
+        else:
+            self.reject_and_close(431, HEADERS_TOO_LONG)
 
     def reject_and_close(self, status: int, message: str) -> None:
         """Sends a rejection and closes the connection. If earlier requests still wait for their responses,

@@ -18,12 +18,14 @@ from app.http.paths import ROOT
 
 OVERLOADED_MESSAGE = "server overloaded"
 HEADERS_TOO_LONG = "the headers are too long"
+TARGET_TOO_LONG = "the request target is too long"
 NOT_HTTP = "the request is not valid HTTP"
 TIMED_OUT = "the request did not arrive in time"
 # The label of each limit in metrics, by the message of the rejection; all other messages are INVALID_HTTP.
 LIMITS = {
     OVERLOADED_MESSAGE: "requests at once",
     HEADERS_TOO_LONG: "bytes of headers",
+    TARGET_TOO_LONG: "bytes of a request target",
     TIMED_OUT: "seconds to arrive",
 }
 INVALID_HTTP = "invalid HTTP"
@@ -105,7 +107,7 @@ def rejection(
     status: int, message: str, target: bytes, headers: Headers, is_head: bool, date: Headers, closes: bool
 ) -> bytes:
     """The complete response. A path outside the legacy contract gets the format of GraphQL errors."""
-    request_id, path = id_of(headers), target.partition(b"?")[0]
+    request_id, path = id_of(headers), target[:MAX_PATH].partition(b"?")[0]
     parts = rejection_around_id(status, message, path, tuple(date), closes, is_head, len(request_id))
     return request_id.join(parts)
 
@@ -147,7 +149,7 @@ def id_of(headers: Headers) -> bytes:
 
 def path_of(target: bytes) -> str:
     try:
-        path: bytes = httptools.parse_url(target[:MAX_PATH]).path
+        path: bytes = httptools.parse_url(target).path
     except httptools.HttpParserError:
         return ROOT
     return unquote(path.decode("latin-1"))

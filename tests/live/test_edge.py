@@ -57,10 +57,11 @@ def test_a_silent_connection_is_closed_without_a_response(short_timeout: Edge) -
         assert connection.read_to_end() == b""
 
 
+RESPONSE_JSON = b"accept: application/graphql-response+json\r\n"  # not for what is no GraphQL response
 INCOMPLETE = {
     "headers": (b"GET /livez HTTP/1.1\r\nhost: care\r\n",),
     "first line": (b"GET /gateway/prof",),
-    "body": (request("POST", "/graphql", JSON, b"content-length: 10\r\n"), b"{"),
+    "body": (request("POST", "/graphql", JSON, RESPONSE_JSON, b"content-length: 10\r\n"), b"{"),
     "legacy body": (request("PUT", ASSIGNMENTS, JSON, b"content-length: 10\r\n"),),
     "chunk": (request("PUT", ASSIGNMENTS, JSON, b"transfer-encoding: chunked\r\n"), b"5\r\nab"),
     "body after it was asked for": (
@@ -87,6 +88,7 @@ def test_an_incomplete_request_is_answered_with_408(
             TIMED_OUT,
             "close",
         )
+        assert response.headers["content-type"] == "application/json"
         assert connection.read_to_end() == b""
 
 
@@ -211,9 +213,21 @@ LONG_HEADERS = {
 @pytest.mark.parametrize("path", ["/graphql", "/gateway/nowhere"])
 def test_headers_over_the_limit_are_rejected(edge: Edge, headers: bytes, path: str) -> None:
     with edge.connection() as connection:
-        response = connection.fetch(request("GET", path, headers))
+        response = connection.fetch(request("GET", path, RESPONSE_JSON, headers))
 
         assert (response.status, response.message) == (431, "the headers are too long")
+        assert response.headers["content-type"] == "application/json"
+        assert connection.read_to_end() == b""
+
+
+@pytest.mark.parametrize("length", [66_000, 400_000])
+@pytest.mark.parametrize("path", ["/graphql?query=", "/gateway/nowhere?"])
+def test_a_request_target_over_the_limit_is_rejected(edge: Edge, path: str, length: int) -> None:
+    with edge.connection() as connection:
+        response = connection.fetch(request("GET", path + "y" * length, RESPONSE_JSON))
+
+        assert (response.status, response.message) == (414, "the request target is too long")
+        assert response.headers["content-type"] == "application/json"
         assert connection.read_to_end() == b""
 
 
@@ -244,7 +258,10 @@ def test_an_overloaded_process_rejects_new_requests_and_completes_running_ones(o
         with write_lock(one_request.database):
             first.send(homework())
             wait_until_overloaded(one_request)
-            rejected = [second.fetch(graphql(NAME, b"x-request-id: mine\r\n")), second.fetch(homework())]
+            rejected = [
+                second.fetch(graphql(NAME, b"x-request-id: mine\r\n", RESPONSE_JSON)),
+                second.fetch(homework()),
+            ]
             head = second.fetch(request("HEAD", ASSIGNMENTS, AUTHORIZATION))
             health = [third.fetch(LIVEZ).status, third.fetch(READYZ).status]
         begun = first.receive()
@@ -253,6 +270,7 @@ def test_an_overloaded_process_rejects_new_requests_and_completes_running_ones(o
     assert [(each.status, each.message, each.headers["retry-after"]) for each in rejected] == [
         (503, OVERLOADED, "1")
     ] * 2
+    assert rejected[0].headers["content-type"] == "application/json"
     assert json.loads(rejected[0].body)["errors"][0]["extensions"] == {
         "code": "OVERLOADED",
         "requestId": "mine",
