@@ -48,3 +48,9 @@ def anchors(page: str) -> set[str]:
         numbers = (name if number == 0 else f"{name}-{number}" for number in range(100))
         found.add(next(each for each in numbers if each not in found))
     return found
+
+
+def rows(text: str) -> list[list[str]]:
+    """The cells of the rows of a table."""
+    lines = [line for line in text.splitlines() if line.startswith("|")][2:]
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]

@@ -10,11 +10,13 @@ OUTCOME_UNKNOWN = "OUTCOME_UNKNOWN"
 
 # Python's own phrases change between versions, and clients may compare them.
 PHRASES = {
+    294: "Partial Success",
     400: "Bad Request",
     401: "Unauthorized",
     403: "Forbidden",
     404: "Not Found",
     405: "Method Not Allowed",
+    406: "Not Acceptable",
     408: "Request Timeout",
     409: "Conflict",
     413: "Request Entity Too Large",

@@ -34,13 +34,13 @@ test("graphql-request: a mutation answers what was made", async () => {
 });
 
 test("graphql-request: what is not there rejects with its code", async () => {
-  await assert.rejects(client.request(SESSION, { id: "999" }), refused(200, "NOT_FOUND"));
+  await assert.rejects(client.request(SESSION, { id: "999" }), refused(294, "NOT_FOUND"));
 });
 
 test("graphql-request: who may not do it rejects with its code", async () => {
   const asJonas = graphqlRequest(graphql, async () => jonas);
 
-  await assert.rejects(asJonas.request(ASSIGN, { input: homework() }), refused(200, "FORBIDDEN"));
+  await assert.rejects(asJonas.request(ASSIGN, { input: homework() }), refused(294, "FORBIDDEN"));
 });
 
 test("graphql-request: who is not signed in rejects with a 401 and its code", async () => {
@@ -49,6 +49,6 @@ test("graphql-request: who is not signed in rejects with a 401 and its code", as
   await assert.rejects(asNobody.request(SESSION, { id: "2" }), refused(401, "UNAUTHENTICATED"));
 });
 
-test("graphql-request: a document that does not fit the schema rejects with a 400 and its code", async () => {
-  await assert.rejects(client.request("{ sessions { name } }"), refused(400, "GRAPHQL_VALIDATION_FAILED"));
+test("graphql-request: a document that does not fit the schema rejects with a 422 and its code", async () => {
+  await assert.rejects(client.request("{ sessions { name } }"), refused(422, "GRAPHQL_VALIDATION_FAILED"));
 });

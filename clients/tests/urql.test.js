@@ -51,7 +51,7 @@ test("urql: a query that is new goes by its hash, then with its text, and from t
   const first = await sent(ask);
   const second = await sent(ask);
 
-  assert.deepEqual(first, ["POST by hash: 200", "POST by text and hash: 200"]);
+  assert.deepEqual(first, ["POST by hash: 422", "POST by text and hash: 200"]);
   assert.deepEqual(second, ["POST by hash: 200"]);
   assert.equal((await ask()).data.session.title, "After the move");
 });

@@ -3,7 +3,7 @@ with existing ids. Every error has a code and the request id."""
 
 import json
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from typing import Any
 from urllib.parse import urlencode
 
@@ -24,6 +24,7 @@ TOKENS = [
 ]
 JSON = b"application/json"
 EVENTS = b"text/event-stream"
+NEWER = b"application/graphql-response+json"
 TYPES = [
     *[JSON] * 36,
     b"application/json; charset=utf-8",
@@ -36,7 +37,9 @@ ACCEPTS = [
     *[JSON] * 8,
     EVENTS,
     EVENTS,
-    b"application/graphql-response+json, text/event-stream",
+    *[NEWER] * 4,
+    NEWER + b", text/event-stream",
+    NEWER + b";q=0.5, application/json",
     b"text/html",
     b"*/*",
     b"",
@@ -90,15 +93,24 @@ def check_response(request: RawRequest, response: RawResponse) -> list[str]:
     if kind.startswith("text/html"):  # the page, for browsers
         assert (request.method, request.all_of(b"accept")) == ("GET", [b"text/html"])
         return []
-    assert kind in ("application/json", "application/graphql-response+json", "text/event-stream")
+    assert kind in ("application/json", f"{NEWER.decode()}; charset=utf-8", "text/event-stream")
     data = (
         events_in(response.body.decode())
         if kind == "text/event-stream"
         else [json.loads(response.body or b"{}")]
     )
+    if kind.startswith(NEWER.decode()):
+        assert response.status in statuses_of(data[0])
     # Of what is listened to, nothing may have happened before the listener hung up.
     assert response.body or request.method == "HEAD" or kind == "text/event-stream"
     return [code_of(error, request_id) for one in data for error in errors_of(one)]
+
+
+def statuses_of(data: dict[str, Any]) -> Container[int]:
+    """By GraphQL over HTTP, with application/graphql-response+json."""
+    if "data" not in data:
+        return range(400, 600)
+    return [294] if "errors" in data else [200]
 
 
 def events_in(text: str) -> list[Any]:

@@ -98,7 +98,9 @@ def post(caller: Caller, query: str, accept: str | None, **given: Any) -> Respon
 def test_a_query_is_answered_as_json_if_json_is_accepted(caregiver: Caller, accept: str | None) -> None:
     response = post(caregiver, VIEWER, accept)
 
-    kind = "application/graphql-response+json" if accept == ACCEPT_OF_URQL else "application/json"
+    kind = (
+        "application/graphql-response+json; charset=utf-8" if accept == ACCEPT_OF_URQL else "application/json"
+    )
     assert (response.status_code, response.headers["content-type"]) == (200, kind)
     assert response.json() == ROLE
 
@@ -124,7 +126,7 @@ def test_operation_name_selects_a_query_or_a_subscription(gateway: Gateway, care
 NOT_STREAMED = "A subscription needs a POST with `Accept: text/event-stream`, or a websocket."
 
 
-@pytest.mark.parametrize("accept", [None, "*/*", "application/json"])
+@pytest.mark.parametrize("accept", [None, "*/*", "application/json", "*/*, text/event-stream;q=0"])
 def test_a_subscription_needs_a_client_that_accepts_event_streams(
     caregiver: Caller, accept: str | None
 ) -> None:

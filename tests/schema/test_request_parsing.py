@@ -32,7 +32,7 @@ def post(*headers: tuple[bytes, bytes]) -> Scope:
 def rejection_of(scope: Scope, *chunks: bytes) -> tuple[int, str]:
     with pytest.raises(RequestRejected) as rejected:
         read(scope, *chunks)
-    return rejected.value.status, rejected.value.message
+    return rejected.value.kind.older, rejected.value.message
 
 
 @pytest.mark.parametrize(

@@ -1,55 +1,102 @@
-"""Content negotiation of GraphQL responses: the media type, and the status of failed requests."""
+"""Content negotiation of GraphQL responses: the media type, and the status of a response with errors.
 
-import orjson
+docs/graphql-over-http.md compares the two media types.
+"""
 
+import re
+from enum import Enum
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from app.care.errors import KeyTaken, NotSignedIn, RateLimited
+from app.http.errors import OUTCOME_UNKNOWN, OVERLOADED
 from app.http.headers import JSON
-from app.http.messages import Reply
+from app.schema.errors import TOO_COSTLY
 
-RESPONSE_JSON = "application/graphql-response+json"
+NEWER = "application/graphql-response+json"
+NEWER_JSON = (JSON[0], f"{NEWER}; charset=utf-8".encode())
 EVENT_STREAM = "text/event-stream"
-JSON_TYPES = ("application/json", RESPONSE_JSON, "*/*")
-NOT_EXECUTED = b'{"data":null,"errors":'
+MAX_RANGES = 64  # more are ignored
+QUALITY = re.compile(r"\s*q=([01](?:\.[0-9]{0,3})?)\s*")
+PARTIAL_SUCCESS = 294
+NOT_GRAPHQL = (413, 415)  # the body was not read, so the response is not a GraphQL response
 
 
-def accepted_types(accept: str | None) -> set[str]:
-    """The accepted media types if they include event streams; else empty."""
-    if accept is None or EVENT_STREAM not in accept.lower():
-        return set()
-    return {each.partition(";")[0].strip() for each in accept.lower().split(",")}
+class Rejection(Enum):
+    """Error code, status with application/graphql-response+json, status with application/json."""
+
+    NOT_ACCEPTABLE = "BAD_REQUEST", 406, 406
+    METHOD = "BAD_REQUEST", 405, 405
+    MUTATION_BY_GET = "BAD_REQUEST", 405, 400
+    CONTENT_TYPE = "BAD_REQUEST", 415, 415
+    TOO_LONG = "BAD_REQUEST", 413, 413
+    NOT_JSON = "BAD_REQUEST", 400, 400
+    MALFORMED = "BAD_REQUEST", 422, 400
+    DOCUMENT_NOT_FOUND = "DOCUMENT_NOT_FOUND", 422, 400
+    DOCUMENT_NOT_TRUSTED = "DOCUMENT_NOT_TRUSTED", 422, 400
+    NOT_PERSISTED = "PERSISTED_QUERY_NOT_FOUND", 422, 200
+    CANNOT_PERSIST = "PERSISTED_QUERY_NOT_SUPPORTED", 422, 200
+    # Of a result. The first that applies is chosen.
+    UNAUTHENTICATED = NotSignedIn.code, 401, 401
+    KEY_TAKEN = KeyTaken.code, 422, 422  # another process used the key first
+    OVERLOADED = OVERLOADED, 503, 503
+    OUTCOME_UNKNOWN = OUTCOME_UNKNOWN, 503, 503
+    TOO_COSTLY = TOO_COSTLY, 422, 400
+    RATE_LIMITED = RateLimited.code, 429, 429
+    NOT_PARSED = "GRAPHQL_PARSE_FAILED", 400, 200
+    NOT_VALID = "GRAPHQL_VALIDATION_FAILED", 422, 200
+
+    def __init__(self, code: str, newer: int, older: int) -> None:
+        self.code = code
+        self.newer = newer
+        self.older = older
 
 
-def accepts_only_events(types: set[str]) -> bool:
-    """Many clients accept event streams with every request; they get a single result as JSON."""
-    return EVENT_STREAM in types and types.isdisjoint(JSON_TYPES)
+class Accepted(NamedTuple):
+    """What the Accept header of a request selects."""
+
+    newer: bool = False  # application/graphql-response+json; else application/json
+    streams: bool = False  # event streams are accepted, which subscriptions need
+    prefers_stream: bool = False  # for a single result, too
+    nothing: bool = False  # no supported media type
+
+    def status(self, rejection: Rejection) -> int:
+        return rejection.newer if self.newer else rejection.older
+
+    def status_with_errors(self, response: dict[str, Any]) -> int:
+        """The status of a result with errors. Errors of fields have a path; their codes may be those of an
+        invalid document."""
+        if self.newer and response["data"] is not None:
+            return PARTIAL_SUCCESS
+        errors = response["errors"]
+        codes = {error["extensions"]["code"] for error in errors}
+        is_executed = any("path" in error for error in errors)
+        found = (each for each in Rejection if each.code in codes and not (is_executed and each.older == 200))
+        return next(map(self.status, found), PARTIAL_SUCCESS if self.newer else 200)
 
 
-def as_preferred(accept: str | None, reply: Reply) -> Reply:
-    """With the newer type, a request that was not executed gets a 400 without `data`.
-
-    With `application/json` it gets a 200, because another status could come from a proxy.
-    """
-    if accept is None or RESPONSE_JSON not in accept.lower() or not is_preferred(accept.lower()):
-        return reply
-    if reply.status == 200 and reply.body.startswith(NOT_EXECUTED):
-        response = orjson.loads(reply.body)
-        if not any("path" in error for error in response["errors"]):
-            del response["data"]
-            reply = reply._replace(body=orjson.dumps(response), status=400)
-    return reply._replace(content_type=(b"content-type", RESPONSE_JSON.encode()))
-
-
-def is_preferred(accept: str) -> bool:
-    return quality(accept, RESPONSE_JSON) >= max(quality(accept, JSON[1].decode()), 0.001)
+@lru_cache(64)  # most clients send one of a few values
+def negotiate(accept: str | None) -> Accepted:
+    if not accept:
+        return Accepted()
+    ranges = dict(map(read_range, accept.lower().split(",", MAX_RANGES)[:MAX_RANGES]))
+    newer, json = quality(ranges, NEWER), quality(ranges, "application/json")
+    events = ranges.get(EVENT_STREAM, 0.0)
+    return Accepted(
+        newer=newer > json or (0 < newer == json and NEWER in ranges),
+        streams=events > 0,
+        prefers_stream=events > max(newer, json),
+        nothing=not (newer or json or events),
+    )
 
 
-def quality(accept: str, media_type: str) -> float:
-    """The quality of this media type; a malformed quality means 1."""
-    for one in accept.split(","):
-        name, *parameters = (part.strip() for part in one.split(";"))
-        if name == media_type:
-            text = next((each.removeprefix("q=") for each in parameters if each.startswith("q=")), "1")
-            try:
-                return float(text)
-            except ValueError:
-                return 1.0
-    return 0.0
+def read_range(text: str) -> tuple[str, float]:
+    """A media range and its quality; a malformed quality means 1."""
+    name, *parameters = text.split(";")
+    found = next(filter(None, map(QUALITY.fullmatch, parameters)), None)
+    return name.strip(), float(found[1]) if found else 1.0
+
+
+def quality(ranges: dict[str, float], media_type: str) -> float:
+    """The quality of the most specific range that includes the media type (RFC 9110, section 12.5.1)."""
+    return next((ranges[each] for each in (media_type, "application/*", "*/*") if each in ranges), 0.0)

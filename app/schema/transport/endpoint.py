@@ -19,13 +19,20 @@ from app.care.errors import CannotVerify, CareError, KeyInUse, KeyTaken, NotAllo
 from app.care.idempotency import KeyScope
 from app.db.drivers.interface import DatabaseUnavailable
 from app.http.cors import AllowedOrigins, with_default_headers
-from app.http.errors import OUTCOME_UNKNOWN, OVERLOADED, request_error
+from app.http.errors import OVERLOADED, request_error
 from app.http.headers import RETRY_AFTER
 from app.http.idempotency import HEADER, read_key, run_once
 from app.http.messages import Reply, header, request_id_of, send_reply
-from app.schema.errors import INTERNAL, TOO_COSTLY, rejection_body, response_body
+from app.schema.errors import INTERNAL, rejection_body, response_body
 from app.schema.schema import Schema
-from app.schema.transport.content_negotiation import accepted_types, accepts_only_events, as_preferred
+from app.schema.transport.content_negotiation import (
+    NEWER_JSON,
+    NOT_GRAPHQL,
+    PARTIAL_SUCCESS,
+    Accepted,
+    Rejection,
+    negotiate,
+)
 from app.schema.transport.event_stream import send_result_as_events, send_subscription
 from app.schema.transport.idempotency import check_single, idempotency_of_operation, mutations_in
 from app.schema.transport.request_parsing import GraphQLRequest, RequestRejected, read_request
@@ -40,6 +47,8 @@ OPERATION_TYPES = {
     "GET": frozenset({OperationType.QUERY}),
     "POST": frozenset({OperationType.QUERY, OperationType.MUTATION}),
 }
+HAS_RESULT = (200, PARTIAL_SUCCESS)
+NOT_ACCEPTED = "No media type of the Accept header is supported."
 NOT_STREAMED = "A subscription needs a POST with `Accept: text/event-stream`, or a websocket."
 STATUS_OF_REJECTION: dict[type[CareError], int] = {
     NotSignedIn: 401,
@@ -47,14 +56,6 @@ STATUS_OF_REJECTION: dict[type[CareError], int] = {
     KeyInUse: 409,
     KeyTaken: 422,
     CannotVerify: 503,
-}
-STATUS_OF_CODE = {  # of an executed operation; others are a 200
-    NotSignedIn.code: 401,
-    KeyTaken.code: 422,  # another process used the key first
-    OVERLOADED: 503,
-    OUTCOME_UNKNOWN: 503,
-    TOO_COSTLY: 400,
-    RateLimited.code: 429,
 }
 HEADERS_OF_STATUS = {
     401: ((b"www-authenticate", b"Bearer"),),
@@ -94,18 +95,19 @@ class Endpoint:
             response.headers["x-request-id"] = request_id
             await response(scope, receive, with_default_headers(scope, send))
             return
-        accept = header(scope, b"accept")
-        types = accepted_types(accept)
-        reply = await self.respond(scope, receive, types, request_id)
+        accepted = negotiate(header(scope, b"accept"))
+        reply = await self.respond(scope, receive, accepted, request_id)
         if not isinstance(reply, Reply):
             await send_subscription(scope, receive, send, self.schema, *reply)
-        elif reply.status == 200 and scope["method"] == "POST" and accepts_only_events(types):
+        elif accepted.prefers_stream and reply.status in HAS_RESULT and scope["method"] == "POST":
             await send_result_as_events(scope, send, reply, request_id)
         else:
-            await send_reply(scope, send, as_preferred(accept, reply), request_id)
+            if accepted.newer and reply.status not in NOT_GRAPHQL:
+                reply = Reply(reply.body, reply.status, reply.headers, NEWER_JSON)
+            await send_reply(scope, send, reply, request_id)
 
     async def respond(
-        self, scope: Scope, receive: Receive, types: set[str], request_id: str
+        self, scope: Scope, receive: Receive, accepted: Accepted, request_id: str
     ) -> Reply | tuple[GraphQLRequest, SubscriptionContext]:
         authenticator: Authenticator = scope["state"]["authenticator"]
         try:
@@ -113,12 +115,13 @@ class Endpoint:
             scope["state"]["allowance"] = context.allowance
             if context.viewer is None and not self.is_open:
                 context.signed_in()
-            return await self.run(scope, receive, types, context)
+            return await self.run(scope, receive, accepted, context)
         except CareError as rejection:
             status = STATUS_OF_REJECTION.get(type(rejection), 400)
             return reply_with(rejection_body(rejection, request_id), status)
         except RequestRejected as rejection:
-            return reply_with(request_error(rejection.message, rejection.code, request_id), rejection.status)
+            response = request_error(rejection.message, rejection.code, request_id)
+            return reply_with(response, accepted.status(rejection.kind))
         except DatabaseUnavailable as fault:
             logger.error("request %s: %s (%s)", request_id, fault, fault.__cause__)
             return reply_with(request_error(str(fault), OVERLOADED, request_id), 503)
@@ -129,31 +132,35 @@ class Endpoint:
             return reply_with(request_error("Internal error", INTERNAL, request_id), 500)
 
     async def run(
-        self, scope: Scope, receive: Receive, types: set[str], context: Context
+        self, scope: Scope, receive: Receive, accepted: Accepted, context: Context
     ) -> Reply | tuple[GraphQLRequest, SubscriptionContext]:
         """Called after authentication, so that the body of an unauthenticated request is not read."""
+        if accepted.nothing:
+            raise RequestRejected(NOT_ACCEPTED, Rejection.NOT_ACCEPTABLE)
         request = await read_request(scope, receive, self.body_limit)
         request = self.documents.admit(request, context.request_id)
         if not request.query:
             raise RequestRejected("No GraphQL query found in the request")
         if scope["method"] == "POST":
-            if types and is_subscription(self.schema, request):
+            if accepted.streams and is_subscription(self.schema, request):
                 return request, await ContextFactory.from_scope(scope, context.request_id).extend(context)
             if header(scope, HEADER) is not None and context.viewer:
-                return await self.run_with_key(scope, request, context)
-        return reply_to(await self.execute(request, context, scope["method"]), context)
+                return await self.run_with_key(scope, request, accepted, context)
+        return reply_to(await self.execute(request, context, scope["method"]), accepted, context)
 
-    async def run_with_key(self, scope: Scope, request: GraphQLRequest, context: Context) -> Reply:
+    async def run_with_key(
+        self, scope: Scope, request: GraphQLRequest, accepted: Accepted, context: Context
+    ) -> Reply:
         """Executes a mutation only once per key. Ignores the key of another operation."""
         mutations = mutations_in(self.schema, request)
         if not mutations:
-            return reply_to(await self.execute(request, context), context)
+            return reply_to(await self.execute(request, context), accepted, context)
         check_single(mutations)
         idempotency = idempotency_of_operation(context, read_key(scope), request)
 
         async def run(context: Context) -> tuple[Reply, bool]:
             result = await self.execute(request, context)
-            return reply_to(result, context), not result.errors
+            return reply_to(result, accepted, context), not result.errors
 
         return await run_once(self.running, context, idempotency, run)
 
@@ -175,7 +182,7 @@ class Endpoint:
         except InvalidOperationTypeError as error:
             if error.operation_type is OperationType.SUBSCRIPTION:
                 raise RequestRejected(NOT_STREAMED) from error
-            raise RequestRejected(error.as_http_error_reason(method)) from error
+            raise RequestRejected(error.as_http_error_reason(method), Rejection.MUTATION_BY_GET) from error
         if self.documents.operation_names:
             name = self.documents.metrics_name(request)
             counters.operations[name].add(perf_counter() - started)
@@ -188,12 +195,13 @@ def reply_with(response: dict[str, object], status: int) -> Reply:
     return Reply(orjson.dumps(response), status, HEADERS_OF_STATUS.get(status, ()))
 
 
-def reply_to(result: ExecutionResult, context: Context) -> Reply:
+def reply_to(result: ExecutionResult, accepted: Accepted, context: Context) -> Reply:
     response = response_body(result, context.request_id)
     if "errors" not in response:
         return Reply(orjson.dumps(response))
-    codes = {error["extensions"]["code"] for error in response["errors"]}
-    status = next((status for code, status in STATUS_OF_CODE.items() if code in codes), 200)
+    status = accepted.status_with_errors(response)
+    if accepted.newer and status not in HAS_RESULT:
+        del response["data"]
     reply = reply_with(response, status)
     if status != 429:
         return reply

@@ -8,6 +8,7 @@ from starlette.datastructures import QueryParams
 from starlette.types import Receive, Scope
 
 from app.http.messages import ENCODED, header, is_encoded, read_body
+from app.schema.transport.content_negotiation import Rejection
 
 JSON = "application/json"
 MEMBERS = {"query": str, "variables": dict, "operationName": str, "extensions": dict, "documentId": str}
@@ -16,11 +17,11 @@ MEMBERS = {"query": str, "variables": dict, "operationName": str, "extensions": 
 class RequestRejected(Exception):
     """The request is not executed."""
 
-    def __init__(self, message: str, code: str = "BAD_REQUEST", status: int = 400) -> None:
+    def __init__(self, message: str, kind: Rejection = Rejection.MALFORMED) -> None:
         super().__init__(message)
         self.message = message
-        self.code = code
-        self.status = status
+        self.kind = kind
+        self.code = kind.code
 
 
 @dataclass
@@ -58,11 +59,11 @@ def wrong_member(data: dict[str, Any]) -> str | None:
 
 async def read_request(scope: Scope, receive: Receive, body_limit: int) -> GraphQLRequest:
     if scope["method"] == "POST":
-        data = parse_json(await read_json_body(scope, receive, body_limit))
+        data = parse_json(await read_json_body(scope, receive, body_limit), Rejection.NOT_JSON)
     elif scope["method"] == "GET":
         data = query_parameters(scope)
     else:
-        raise RequestRejected("GraphQL only supports GET and POST requests.", status=405)
+        raise RequestRejected("GraphQL only supports GET and POST requests.", Rejection.METHOD)
     if not isinstance(data, dict):
         raise RequestRejected("The request must be a JSON object.")
     if name := wrong_member(data):
@@ -74,25 +75,27 @@ async def read_request(scope: Scope, receive: Receive, body_limit: int) -> Graph
 async def read_json_body(scope: Scope, receive: Receive, limit: int) -> bytes:
     content_type = header(scope, b"content-type")
     if content_type != JSON and (content_type or "").partition(";")[0].strip().lower() != JSON:
-        raise RequestRejected("The content type must be application/json.", status=415)
+        raise RequestRejected("The content type must be application/json.", Rejection.CONTENT_TYPE)
     if is_encoded(scope):
-        raise RequestRejected(ENCODED, status=415)
+        raise RequestRejected(ENCODED, Rejection.CONTENT_TYPE)
     body = await read_body(scope, receive, limit)
     if body is None:
-        raise RequestRejected(f"The request may have at most {limit} bytes.", status=413)
+        raise RequestRejected(f"The request may have at most {limit} bytes.", Rejection.TOO_LONG)
     return body
 
 
 def query_parameters(scope: Scope) -> dict[str, Any]:
     parameters: dict[str, Any] = dict(QueryParams(scope["query_string"]))
-    for name in ("variables", "extensions"):
-        if text := parameters.get(name):
-            parameters[name] = parse_json(text)
+    for name in ("operationName", "variables", "extensions"):
+        if parameters.get(name) == "":  # the same as none
+            del parameters[name]
+        elif name in parameters and MEMBERS[name] is dict:
+            parameters[name] = parse_json(parameters[name], Rejection.MALFORMED)
     return parameters
 
 
-def parse_json(text: str | bytes) -> Any:
+def parse_json(text: str | bytes, kind: Rejection) -> Any:
     try:
         return orjson.loads(text)
     except orjson.JSONDecodeError:
-        raise RequestRejected("Unable to parse request body as JSON") from None
+        raise RequestRejected("Unable to parse request body as JSON", kind) from None

@@ -12,6 +12,7 @@ import orjson
 from graphql import GraphQLError, OperationDefinitionNode, parse, validate
 
 from app.schema.schema import Schema
+from app.schema.transport.content_negotiation import Rejection
 from app.schema.transport.request_parsing import GraphQLRequest, RequestRejected
 from app.settings import Settings, SettingsError, Trust
 from app.telemetry.counters import OTHER
@@ -65,17 +66,17 @@ class Documents:
     def document_by_id(self, document_id: str) -> str:
         text = self.find(document_id)
         if text is None:
-            raise RequestRejected("No document is known by this `documentId`.", "DOCUMENT_NOT_FOUND")
+            raise RequestRejected("No document is known by this `documentId`.", Rejection.DOCUMENT_NOT_FOUND)
         return text
 
     def persisted_query(self, sha256: str) -> str:
         text = self.find(sha256)
         if text is not None:
             return text
-        # Apollo's libraries compare these messages and this status.
+        # Apollo's libraries compare these messages.
         if self.trust is Trust.ENFORCE:
-            raise RequestRejected("PersistedQueryNotSupported", "PERSISTED_QUERY_NOT_SUPPORTED", 200)
-        raise RequestRejected("PersistedQueryNotFound", "PERSISTED_QUERY_NOT_FOUND", 200)
+            raise RequestRejected("PersistedQueryNotSupported", Rejection.CANNOT_PERSIST)
+        raise RequestRejected("PersistedQueryNotFound", Rejection.NOT_PERSISTED)
 
     def find(self, id: str) -> str | None:
         """The document with this id in the manifest, or with this hash."""
@@ -101,7 +102,7 @@ class Documents:
     def check_trust(self, request: GraphQLRequest, request_id: str) -> None:
         """Rejects a document that is not in the manifest, or logs it once."""
         if self.trust is Trust.ENFORCE:
-            raise RequestRejected("This document is not trusted.", "DOCUMENT_NOT_TRUSTED")
+            raise RequestRejected("This document is not trusted.", Rejection.DOCUMENT_NOT_TRUSTED)
         sha256 = hash_of(request.query)
         if sha256 in self.logged or len(self.logged) > MAX_LOGGED:
             return
