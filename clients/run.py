@@ -42,6 +42,7 @@ FILES: dict[str, dict[str, str]] = {
     "trusted.test.js": enforced(MANIFEST),
     "signing-in.test.js": {},
     "graphql-request.test.js": {},
+    "statuses.test.js": {},
     "graphql-ws.test.js": {},
     "cors.test.js": {"cors_origins": "https://app.example.test"},
     "types.test.js": {},

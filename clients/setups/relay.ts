@@ -26,7 +26,10 @@ export function relay(url: string, token: Token) {
   const fetchOnce: FetchFunction = async (operation, variables) => {
     const response = await post(url, {
       method: "POST",
-      headers: { "content-type": "application/json" },
+      headers: {
+        accept: "application/graphql-response+json, application/json;q=0.9",
+        "content-type": "application/json",
+      },
       body: JSON.stringify(request(operation, variables)),
     });
     return response.json() as Promise<GraphQLResponse>;

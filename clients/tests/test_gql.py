@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from gql import GraphQLRequest
+from gql import Client, GraphQLRequest
 from gql.transport.exceptions import TransportQueryError
+from gql.transport.httpx import HTTPXTransport
 
 from clients.setups.over_gql import over_gql
 
@@ -72,6 +73,32 @@ def test_a_missing_session_is_an_error_with_a_code() -> None:
 
     assert raised.value.data == {"session": None}
     assert [error["extensions"]["code"] for error in raised.value.errors or ()] == ["NOT_FOUND"]
+
+
+@pytest.mark.parametrize("accept", ["*/*", "application/graphql-response+json"])
+@pytest.mark.parametrize(
+    ("query", "data", "code"),
+    [
+        (
+            '{ kind: __typename session(id: "999") { title } }',
+            {"kind": "Query", "session": None},
+            "NOT_FOUND",
+        ),
+        ("{ sessions { name } }", None, "GRAPHQL_VALIDATION_FAILED"),
+    ],
+)
+def test_http_reports_data_and_codes_whatever_the_status(
+    query: str, data: dict[str, Any] | None, code: str, accept: str
+) -> None:
+    headers = {"authorization": f"bearer {CAREGIVER}", "accept": accept}
+    with (
+        Client(transport=HTTPXTransport(URL, headers=headers)) as session,
+        pytest.raises(TransportQueryError) as raised,
+    ):
+        session.execute(GraphQLRequest(query))
+
+    assert raised.value.data == data
+    assert [error["extensions"]["code"] for error in raised.value.errors or ()] == [code]
 
 
 def test_the_command_gql_cli_runs_a_query() -> None:

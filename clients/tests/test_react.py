@@ -14,8 +14,8 @@ from typing import Any
 
 import httpx2
 import pytest
-from app.dev.ide.building import NotBuilt
 
+from app.dev.building import NotBuilt
 from clients.service import HERE
 from tests.browser.browsers import NoBrowser, find_browser
 from tests.browser.chrome import Page, opened_browser, opened_tab
