@@ -12,12 +12,14 @@ from app.http.paths import ASSIGNMENTS, SESSIONS
 from app.http.router import ANY_LEGACY, CLOSE_CODES, METHODS, ONE_ASSIGNMENT
 from app.rest_compat.errors import STATUS
 from app.schema.errors import INTERNAL, TOO_COSTLY
-from app.schema.transport.endpoint import STATUS_OF_CODE, STATUS_OF_REJECTION
+from app.schema.transport.content_negotiation import PARTIAL_SUCCESS, Rejection
+from app.schema.transport.endpoint import STATUS_OF_REJECTION
 from app.server.rejections import INVALID_HTTP, LIMITS
 from app.telemetry.counters import OTHER, RequestLabels
 
 BOTH = {200, 400, 405, 413, 415, 500}  # statuses of both contracts
-GRAPHQL = BOTH | {*STATUS_OF_REJECTION.values(), *STATUS_OF_CODE.values()}
+GRAPHQL = BOTH | {*STATUS_OF_REJECTION.values(), PARTIAL_SUCCESS}
+GRAPHQL |= {status for each in Rejection for status in (each.newer, each.older)}
 LEGACY = BOTH | {*STATUS.values()}
 REJECTED = {204, 403, 404, 405, 500}  # of other methods; 204 and 403: CORS preflights
 
