@@ -18,7 +18,7 @@ def hang(number: int, frame: object) -> None:
     from app.server import signals
 
     signals.END_SECONDS = 1  # so long the test waits
-    print("hanging", flush=True)
+    print("the event loop is blocked", flush=True)
     threading.Event().wait()
 
 

@@ -94,7 +94,7 @@ def test_a_hanging_process_exits_after_sigterm_with_the_stack_of_each_thread(
 ) -> None:
     with serving(tmp_path / "log", prepare=install, **care | {"drain_seconds": "0"}) as served:
         served.process.send_signal(signal.SIGUSR2)
-        wait_for_log(tmp_path / "log", "hanging", 1)
+        wait_for_log(tmp_path / "log", "the event loop is blocked", 1)
         code, output = served.stop(signal.SIGTERM)
 
     assert code == 1

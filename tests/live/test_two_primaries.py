@@ -5,6 +5,7 @@ import asyncio
 import json
 import logging
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -64,7 +65,10 @@ def split(promoted: Split) -> Iterator[Split]:
 
 
 async def port_of(db: Any) -> str:
-    return str(await db.read(running("SELECT inet_server_port()")))
+    """Reads again if the server was closing the connection: such a request gets 503."""
+    while True:
+        with suppress(DatabaseUnavailable):
+            return str(await db.read(running("SELECT inet_server_port()")))
 
 
 def test_a_process_does_not_return_to_the_old_primary(split: Split, caplog: pytest.LogCaptureFixture) -> None:
