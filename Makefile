@@ -34,7 +34,7 @@ check: .venv/ready
 clients: .venv/ready clients/node_modules/.package-lock.json  ## third-party GraphQL clients against the service: docs/clients.md
 	@$(PY) -m clients.run
 
-pages: app/dev/built/manifest.json  ## builds GraphiQL for /graphql in development: docs/guides/graphiql.md
+pages: app/dev/built/manifest.json  ## builds the pages of development: docs/guides/graphiql.md
 
 browser: .venv/ready pages  ## the page in a headless Chromium: pictures in var/browser
 	$(PY) -m pytest -m browser -n 0 -rs tests/browser
@@ -94,5 +94,5 @@ clients/node_modules/.package-lock.json: clients/package.json clients/package-lo
 	@echo "installing clients into clients/node_modules"
 	@cd clients && PATH="$(CURDIR)/.venv/bin:$$PATH" npm ci --loglevel=error
 
-app/dev/built/manifest.json: $(PAGES) | .venv/node
+app/dev/built/manifest.json: $(PAGES) schema.graphql $(wildcard docs/*.md docs/*/*.md) | .venv/node
 	@$(PY) -m app pages build

@@ -28,7 +28,7 @@ from app.db.drivers.interface import DatabaseError, sqlite_path
 from app.db.drivers.sqlite import check_sqlite
 from app.dev.assets import asset_route
 from app.dev.building import read_built
-from app.dev.ide.page import demo_tokens, page_maker
+from app.dev.ide.page import page_maker
 from app.dev.tokens import has_own_keys, public_key, refuse_own_key
 from app.engine.schema import EngineOptions
 from app.events.dispatcher import dispatching
@@ -38,8 +38,8 @@ from app.http.cors import AllowedOrigins
 from app.http.headers import NO_STORE, SECURITY_HEADERS
 from app.http.health import HEALTH_ROUTES
 from app.http.router import Router
-from app.landing import LandingOptions, landing_routes
-from app.rest_compat.deprecation import deprecation_headers, deprecation_notice
+from app.landing import landing_routes
+from app.rest_compat.deprecation import deprecation_headers
 from app.rest_compat.routes import build_legacy
 from app.rest_compat.usage import Usage, write_usage
 from app.schema.schema import Schema, build_schema, engine_options_of
@@ -132,19 +132,10 @@ def create_app(
                 "vitals": vitals,
             }
 
-    landing = LandingOptions(
-        settings.in_development,
-        has_own_keys(settings),
-        schema if settings.shows_schema_to_anyone else None,
-        deprecation_notice(settings),
-        settings.legacy_notice,
-        lambda scope: demo_tokens(settings, scope),
-        clock,
-    )
-    routes: list[BaseRoute] = [*HEALTH_ROUTES, *landing_routes(landing)]
+    built = read_built() if settings.in_development else None
+    routes: list[BaseRoute] = [*HEALTH_ROUTES, *landing_routes(settings, schema, built, clock)]
     page = None
     if settings.in_development:
-        built = read_built()
         page = page_maker(settings, built)
         routes.append(asset_route(built))
     origins = AllowedOrigins(settings.origins, loopback=settings.in_development)

@@ -92,7 +92,7 @@ def take_away(url: str) -> None:
 
 @pytest.mark.sqlite_only
 @pytest.mark.parametrize(
-    "path", ["/index.html", "/health", "/livez/", "/graphql/", "/assets/none.js", "/gatewa", "/docs"]
+    "path", ["/index.html", "/health", "/livez/", "/graphql/", "/assets/none.js", "/gatewa", "/redoc"]
 )
 def test_an_unknown_path_is_not_found(gateway: Gateway, path: str) -> None:
     response = gateway.as_caregiver(1).client.get(path, follow_redirects=False)

@@ -3,6 +3,7 @@
 import html
 import json
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -10,11 +11,24 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, HTMLResponse, Response
 from starlette.routing import Route
 
-from app.dev.building import MEDIA_TYPES, Built
+from app.dev.building import MEDIA_TYPES, Built, Document
 
 FOLDER = Path(__file__).parent
 SHELL = (FOLDER / "shell.html").read_text(encoding="utf-8")
 NOT_BUILT = (FOLDER / "not_built.html").read_text(encoding="utf-8")
+PAGES = {  # by path: the name in the header, and the name of the build's page
+    "/": ("Home", "site"),
+    "/graphql": ("GraphQL", "graphiql"),
+    "/openapi.html": ("REST", "rest"),
+    "/schema": ("Schema", "site"),
+    "/docs": ("Docs", "site"),
+}
+CURRENT = ' aria-current="page"'
+LOADING = "<p>Loading…</p><noscript>This page needs JavaScript.</noscript>"
+PLAIN_STYLE = (
+    "<style>body { max-width: 48rem; margin: auto; padding: 1rem; font: 1rem/1.5 system-ui, sans-serif } "
+    "pre { overflow: auto; user-select: all }</style>"
+)
 PREFIX = "/assets"
 HASHED_NAME = re.compile(r"-[A-Z0-9]{8}\.(?:js|css)")
 IMMUTABLE = {"cache-control": "public, max-age=31536000, immutable"}  # the name contains a hash
@@ -29,20 +43,44 @@ POLICY = (
 UNSAFE_IN_SCRIPT = str.maketrans({char: f"\\u{ord(char):04x}" for char in "<>&\u2028\u2029"})
 
 
-def built_page(built: Built | None, name: str, title: str, config: dict[str, Any]) -> HTMLResponse:
-    """The script of the page reads `config` from the element of that id and renders into `page`.
+def built_page(
+    built: Built | None, here: str, config: dict[str, Any] | None = None, document: Document | None = None
+) -> HTMLResponse:
+    """A page of `PAGES`: its script reads `config`, and shows the document or renders into `page`.
 
-    Without a build the response explains how to build the page.
+    Without a build the response explains how to build it.
     """
-    template, values = NOT_BUILT, {"title": html.escape(title)}
+    if built is None:
+        return shell(None, here, Document("Not built", NOT_BUILT))
+    return shell(built, here, document or Document(PAGES[here][0], LOADING), config)
+
+
+def shell(
+    built: Built | None, here: str, document: Document, config: dict[str, Any] | None = None
+) -> HTMLResponse:
+    head = PLAIN_STYLE
     if built:
-        page = built.pages[name]
-        template = SHELL
-        values["script"] = f"{PREFIX}/{page.script}"
-        values["style"] = f"{PREFIX}/{page.style}"
-        values["config"] = json.dumps(config, ensure_ascii=False).translate(UNSAFE_IN_SCRIPT)
-    text = re.sub(r"{{(\w+)}}", lambda found: values[found[1]], template)
-    return HTMLResponse(text, headers={"content-security-policy": POLICY})
+        page = built.pages[PAGES[here][1]]
+        data = json.dumps(config or {}, ensure_ascii=False).translate(UNSAFE_IN_SCRIPT)
+        head = (
+            f'<link rel="stylesheet" href="{PREFIX}/{page.style}">\n'
+            f'<script type="application/json" id="config">{data}</script>\n'
+            f'<script type="module" src="{PREFIX}/{page.script}"></script>'
+        )
+    values = {
+        "title": html.escape(document.title),
+        "head": head,
+        "links": "\n".join(
+            f'<a href="{path}"{CURRENT if path == here else ""}>{name}</a>'
+            for path, (name, _) in PAGES.items()
+        ),
+        "body": document.html,
+    }
+    return HTMLResponse(fill(SHELL, values), headers={"content-security-policy": POLICY})
+
+
+def fill(template: str, values: Mapping[str, str]) -> str:
+    return re.sub(r"{{(\w+)}}", lambda found: values[found[1]], template)
 
 
 def asset_route(built: Built | None) -> Route:

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+ROOT = Path(__file__).parents[2]  # has the documentation and schema.graphql
 SOURCES = Path(__file__).parent / "web"
 BUILT = Path(__file__).parent / "built"
 MANIFEST = "manifest.json"
@@ -17,6 +18,7 @@ LICENCES = "licences.txt"
 MEDIA_TYPES = {
     ".js": "text/javascript; charset=utf-8",
     ".css": "text/css; charset=utf-8",
+    ".json": "application/json",
     ".txt": "text/plain; charset=utf-8",
 }
 TIMEOUT_SECONDS = 600  # for each step
@@ -42,8 +44,15 @@ class BuiltPage:
 
 
 @dataclass(frozen=True)
+class Document:
+    title: str
+    html: str
+
+
+@dataclass(frozen=True)
 class Built:
     pages: dict[str, BuiltPage]  # by the name of the page
+    documents: dict[str, Document]  # by path: the documentation and the schema
     files: dict[str, Path]  # by name; no other file of the folder is served
 
     @property
@@ -67,6 +76,10 @@ def check_built(folder: Path) -> Built:
             for page, one in manifest["pages"].items()
         }
         names = [str(name) for name in manifest["files"]]
+        documents = {
+            str(path): Document(str(one["title"]), str(one["html"]))
+            for path, one in manifest["documents"].items()
+        }
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         raise NotBuilt(f"the build has no readable {MANIFEST}") from None
     loaded = {name for page in pages.values() for name in (page.script, page.style)}
@@ -77,7 +90,7 @@ def check_built(folder: Path) -> Built:
             raise NotBuilt(f"the build is invalid: {name} is not the name of an asset")
         if not (folder / name).is_file() or not (folder / name).stat().st_size:
             raise NotBuilt(f"the build is incomplete: {name} is missing")
-    return Built(pages, {name: folder / name for name in names})
+    return Built(pages, documents, {name: folder / name for name in names})
 
 
 def build(folder: Path = BUILT, report: Callable[[str], None] = print) -> Built:
@@ -93,7 +106,7 @@ def build(folder: Path = BUILT, report: Callable[[str], None] = print) -> Built:
         report("bundling")
         output = work / "built"
         output.mkdir()
-        run([node, "build.mjs", output.name], work, NO_BUNDLE)
+        run([node, "build.mjs", output.name, ROOT], work, NO_BUNDLE)
         check_built(output)
         shutil.rmtree(folder, ignore_errors=True)
         shutil.move(output, folder)

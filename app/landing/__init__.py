@@ -1,59 +1,74 @@
-"""The public pages, which need no token: the landing page, the OpenAPI description and the schema."""
+"""Routes that need no token: the start page, the OpenAPI description, the schema, the documentation."""
 
-import platform
+from collections.abc import Callable
+from datetime import datetime
 from functools import cache
-from importlib.metadata import version
 
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, PlainTextResponse, Response
+from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
-from app.db.admin.migrate import newest_version
-from app.dev.quickstart import quickstart_text
-from app.landing.example_calls import example_calls, send_both, send_request
-from app.landing.html_builder import CONTENT_SECURITY_POLICY
-from app.landing.page import LandingOptions, PageContent, landing_page
-from app.landing.reference import openapi_page, schema_page
+from app.dev.assets import built_page, shell
+from app.dev.building import Built, Document
+from app.dev.ide.page import demo_tokens
+from app.dev.quickstart import homework, quickstart_text
+from app.landing.page import start_page
+from app.rest_compat.deprecation import deprecation_notice
 from app.rest_compat.description import YAML, as_json
 from app.schema.schema import Schema, schema_text
+from app.settings import Settings
 from app.version import own_version
 
-__all__ = ["LandingOptions", "landing_routes"]
-
-PAGE_HEADERS = {"content-security-policy": CONTENT_SECURITY_POLICY}
-VARY = {"vary": "Accept"}
+__all__ = ["landing_routes"]
 
 
-def landing_routes(options: LandingOptions) -> list[Route]:
-    async def landing(request: Request) -> Response:
-        if "text/html" not in request.headers.get("accept", ""):
-            return PlainTextResponse(plain_text(options, request), headers=VARY)
-        content = await collect_content(options, request)
-        return HTMLResponse(landing_page(content), headers=PAGE_HEADERS | VARY)
+def landing_routes(
+    settings: Settings, schema: Schema, built: Built | None, clock: Callable[[], datetime]
+) -> list[Route]:
+    """Production serves plain text only."""
+
+    async def start(request: Request) -> Response:
+        tokens = demo_tokens(settings, request.scope)
+        if settings.in_development and "text/html" in request.headers.get("accept", ""):
+            response: Response = shell(built, "/", Document("Home", start_page(settings, tokens, clock())))
+        else:
+            text = plain_text(settings)
+            commands = quickstart_text(str(request.base_url).rstrip("/"), tokens) if tokens else ""
+            response = PlainTextResponse(text + commands)
+        response.headers["vary"] = "Accept"
+        return response
+
+    async def rest(request: Request) -> Response:
+        if not settings.in_development:
+            return PlainTextResponse(plain_text(settings))
+        tokens = {role.lower(): token for role, token in demo_tokens(settings, request.scope).items()}
+        return built_page(built, "/openapi.html", {"tokens": tokens, "homework": homework(clock())})
+
+    async def document(request: Request) -> Response:
+        """A page that the build has rendered."""
+        path = request.scope["path"].rstrip("/")
+        found = built.documents.get(path) if built else None
+        if built and not found:
+            raise HTTPException(404)
+        return built_page(built, "/schema" if path == "/schema" else "/docs", document=found)
+
+    sdl = cache(lambda: schema_text(schema))
+
+    async def schema_graphql(request: Request) -> Response:
+        return PlainTextResponse(sdl())
 
     routes = [
-        Route("/", landing),
-        Route("/openapi.html", openapi_html),
+        Route("/", start),
+        Route("/openapi.html", rest),
         Route("/openapi.yaml", openapi_yaml),
         Route("/openapi.json", openapi_json),
     ]
-    return routes if options.schema is None else [*routes, *schema_routes(options.schema)]
-
-
-def schema_routes(schema: Schema) -> list[Route]:
-    sdl = cache(lambda: schema_text(schema))
-
-    async def text(request: Request) -> Response:
-        return PlainTextResponse(sdl())
-
-    async def page(request: Request) -> Response:
-        return HTMLResponse(schema_page(sdl()), headers=PAGE_HEADERS)
-
-    return [Route("/schema.graphql", text), Route("/schema", page)]
-
-
-async def openapi_html(request: Request) -> Response:
-    return HTMLResponse(openapi_page(), headers=PAGE_HEADERS)
+    if settings.in_development:
+        routes += [Route("/docs", document), Route("/docs/{path:path}", document)]
+    if settings.shows_schema_to_anyone:
+        routes += [Route("/schema.graphql", schema_graphql), Route("/schema", document)]
+    return routes
 
 
 async def openapi_yaml(request: Request) -> Response:
@@ -64,41 +79,17 @@ async def openapi_json(request: Request) -> Response:
     return Response(as_json(), media_type="application/json")
 
 
-# --- the landing page ---
-
-
-async def collect_content(options: LandingOptions, request: Request) -> PageContent:
-    """Collects responses only of calls that read, because viewing the page must not change data."""
-    tokens = options.tokens(request.scope)
-    calls = [
-        (call, await send_both(request, call, tokens[call.role]) if tokens and call.body is None else None)
-        for call in example_calls(options.clock())
-    ]
-    readiness = await send_request(request, "GET", "/readyz")
-    return PageContent(options, versions(options), readiness, tokens, calls)
-
-
-def versions(options: LandingOptions) -> dict[str, str]:
-    """Production does not disclose library versions."""
-    found = {"Care Gateway": own_version(), "Database schema": newest_version()}
-    if options.in_development:
-        found |= {"Python": platform.python_version(), "Strawberry": version("strawberry-graphql")}
-    return found
-
-
-def plain_text(options: LandingOptions, request: Request) -> str:
+def plain_text(settings: Settings) -> str:
     lines = [
         f"Care Gateway {own_version()}: care sessions over GraphQL and four legacy REST paths.",
         "",
         "/graphql        GraphQL: POST with a bearer token",
-        *(["/schema.graphql GraphQL schema; as a page: /schema"] if options.schema else []),
-        "/openapi.yaml   OpenAPI description of the legacy paths; also /openapi.json and /openapi.html",
+        *(["/schema.graphql GraphQL schema"] if settings.shows_schema_to_anyone else []),
+        "/openapi.yaml   OpenAPI description of the legacy paths; also /openapi.json",
         "/livez          liveness",
         "/readyz         readiness",
         "",
     ]
-    if options.deprecation:
-        lines += [f"{options.deprecation} {options.notice_url}".strip(), ""]
-    tokens = options.tokens(request.scope)
-    commands = quickstart_text(str(request.base_url).rstrip("/"), tokens) if tokens else ""
-    return "\n".join(lines) + commands
+    if notice := deprecation_notice(settings):
+        lines += [f"{notice} {settings.legacy_notice}".strip(), ""]
+    return "\n".join(lines)

@@ -1,12 +1,8 @@
-"""An example of each legacy call beside its GraphQL replacement, and the responses of this service."""
+"""An example of each legacy call with the GraphQL operation that replaces it."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, NamedTuple
-
-import orjson
-from starlette.requests import Request
-from starlette.types import Message
+from typing import Any
 
 from app.care.context import Role
 from app.dev.quickstart import homework
@@ -17,7 +13,6 @@ from app.rest_compat.routes import (
     CAREGIVER_ASSIGNMENTS,
     CLIENT_SESSIONS,
 )
-from app.rest_compat.usage import Usage
 
 
 @dataclass(frozen=True)
@@ -30,6 +25,10 @@ class ExampleCall:
     document: str  # the GraphQL document that the legacy path runs
     variables: dict[str, Any]
     body: dict[str, Any] | None = None
+
+    @property
+    def reference(self) -> str:
+        return f"/openapi.html#tag/{self.role.lower()}/{self.operation}"
 
 
 def example_calls(now: datetime) -> tuple[ExampleCall, ...]:
@@ -81,59 +80,3 @@ def example_calls(now: datetime) -> tuple[ExampleCall, ...]:
             homework(now),
         ),
     )
-
-
-# --- requests to this application, through the same middleware as requests from the network ---
-
-
-class InternalResponse(NamedTuple):
-    status: int
-    body: bytes
-
-
-class ResponsePair(NamedTuple):
-    legacy: InternalResponse
-    graphql: InternalResponse
-
-
-async def send_both(request: Request, call: ExampleCall, token: str) -> ResponsePair:
-    body = orjson.dumps({"query": call.document, "variables": call.variables})
-    return ResponsePair(
-        await send_request(request, call.method, call.target, token),
-        await send_request(request, "POST", "/graphql", token, body),
-    )
-
-
-async def send_request(
-    request: Request, method: str, target: str, token: str | None = None, body: bytes = b""
-) -> InternalResponse:
-    """Sends none of the visitor's headers. The request does not count as usage of the legacy paths."""
-    path, _, query = target.partition("?")
-    headers = {b"host": b"localhost", b"content-type": b"application/json", b"accept": b"application/json"}
-    if token is not None:
-        headers[b"authorization"] = f"bearer {token}".encode()
-    scope: dict[str, Any] = {
-        "type": "http",
-        "asgi": request.scope["asgi"],
-        "http_version": "1.1",
-        "method": method,
-        "scheme": "http",
-        "path": path,
-        "raw_path": path.encode(),
-        "query_string": query.encode(),
-        "root_path": "",
-        "headers": list(headers.items()),
-        "client": None,
-        "server": None,
-        "state": {**request.scope["state"], "usage": Usage()},
-    }
-    sent: list[Message] = []
-
-    async def receive() -> Message:
-        return {"type": "http.request", "body": body, "more_body": False}
-
-    async def send(message: Message) -> None:
-        sent.append(message)
-
-    await request.app(scope, receive, send)
-    return InternalResponse(sent[0]["status"], b"".join(each.get("body", b"") for each in sent[1:]))

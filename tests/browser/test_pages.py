@@ -4,32 +4,25 @@ It loads nothing from other hosts, causes no browser errors and stores no tokens
 """
 
 import json
-import shutil
 import signal
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import httpx2
 import pytest
 
-from app.dev.building import NotBuilt
 from app.dev.ide.examples import EXAMPLES, HOMEWORK, OPERATIONS, Example
-from tests.browser.browsers import ROOT, NoBrowser, find_browser
-from tests.browser.chrome import Page, opened_browser
-from tests.live.processes import Served, run, serving
+from tests.browser.chrome import Page
+from tests.browser.conftest import SCREENSHOTS, STORED, assert_no_errors_and_no_foreign_requests
+from tests.live.processes import Served
 
 pytestmark = pytest.mark.browser
 
-SCREENSHOTS = ROOT / "var" / "browser"
 RESPONSE = (
     "globalThis.__MONACO.editor.getModels().find((one) => one.uri.path.includes('response')).getValue()"
 )
 EDITED = {name: RESPONSE.replace("response", name) for name in ("operation", "variables", "request-headers")}
 RUN = "document.querySelector('.graphiql-execute-button')"
 IS_RUNNING = "document.querySelector('.graphiql-execute-button').ariaLabel.startsWith('Stop')"
-# Everything that the page stores.
-STORED = "JSON.stringify([{...sessionStorage}, {...localStorage}, document.cookie])"
 
 
 def tab(name: str) -> str:
@@ -60,35 +53,6 @@ def example(title: str) -> str:
 def label(one: Example) -> str:
     """The title, `query`, `mutation` or `subscription`, and the legacy call."""
     return f"{one.title}{one.query.split()[0]}{one.replaces and f', replaces {one.replaces}'}"
-
-
-@pytest.fixture(scope="module")
-def program() -> Path:
-    try:
-        return find_browser()
-    except (NoBrowser, NotBuilt) as error:
-        pytest.fail(str(error), pytrace=False)
-
-
-@pytest.fixture
-def page(program: Path) -> Iterator[Page]:
-    with opened_browser(program) as one:
-        yield one
-
-
-@pytest.fixture(scope="module")
-def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    var = tmp_path_factory.mktemp("demo")
-    assert run("demo", env="development", var=str(var)).returncode == 0
-    return var
-
-
-@pytest.fixture
-def served(demo: Path, tmp_path: Path) -> Iterator[Served]:
-    """A service with its own copy of the demo data."""
-    var = shutil.copytree(demo, tmp_path / "var")
-    with serving(tmp_path / "log", module="app", env="development", var=str(var)) as one:
-        yield one
 
 
 def send_graphql(
@@ -130,13 +94,6 @@ def is_in_view(page: Page, element: str) -> bool:
 def response_data(page: Page, field: str) -> dict[str, Any]:
     page.until(f"JSON.parse({RESPONSE}).data.{field}")
     return dict(json.loads(page.evaluate(RESPONSE))["data"])
-
-
-def assert_no_errors_and_no_foreign_requests(served: Served, page: Page) -> None:
-    here = (f"{served.url}/", f"{served.url.replace('http', 'ws')}/", "data:")
-    assert page.errors == []
-    assert [url for url in page.requests if not url.startswith(here)] == []
-    assert "bearer" not in page.evaluate(STORED).lower()
 
 
 def test_graphiql_runs_a_query_a_mutation_and_a_subscription(served: Served, page: Page) -> None:
@@ -245,7 +202,7 @@ def test_examples_query_and_response_have_room(served: Served, page: Page, width
     for pane, least_width, least_height in (
         (".examples", 190, 600),
         (".graphiql-query-editor", 440, 250),
-        (".result-window", 440, 250),
+        (".result-window", 440, 240),
     ):
         box = page.evaluate(f"document.querySelector('{pane}').getBoundingClientRect().toJSON()")
         shown = min(height, box["bottom"]) - box["top"]

@@ -17,10 +17,20 @@ FILES = {
     "page-A1B2C3D4.js": "import('./chunk-E5F6G7H8.js')",
     "page-I9J0K1L2.css": "body {}",
     "chunk-E5F6G7H8.js": "export {}",
+    "search.json": "[]",
     "licences.txt": "What it is built from.",
 }
 PAGE = {"script": "page-A1B2C3D4.js", "style": "page-I9J0K1L2.css"}
-MANIFEST = {"pages": {"graphiql": PAGE}, "files": list(FILES)}
+DOCUMENTS = {
+    "/schema": {"title": "Schema", "html": "<main>The schema</main>"},
+    "/docs": {"title": "Documentation", "html": "<main>The start of the docs</main>"},
+    "/docs/guides/frontend": {"title": "Guide", "html": "<main>A {{guide}}</main>"},
+}
+MANIFEST = {
+    "pages": {"graphiql": PAGE, "rest": PAGE, "site": PAGE},
+    "documents": DOCUMENTS,
+    "files": list(FILES),
+}
 
 
 @pytest.fixture

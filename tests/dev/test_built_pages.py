@@ -33,7 +33,7 @@ def test_a_page_is_served_under_a_strict_policy(browser: Caller) -> None:
         "img-src 'self' data:; connect-src 'self'; worker-src 'self'; "
         "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
     )
-    loaded = re.findall(r"""(?:src|href)=["']?([^"'\s>]+)""", page.text)
+    loaded = re.findall(r"""<(?:script|link|img|iframe)[^>]*(?:src|href)=["']?([^"'\s>]+)""", page.text)
     assert [each for each in loaded if not each.startswith("data:")] == [
         "/assets/page-I9J0K1L2.css",
         "/assets/page-A1B2C3D4.js",
@@ -46,13 +46,13 @@ def test_a_page_is_served_under_a_strict_policy(browser: Caller) -> None:
 
 
 def test_its_files_are_cached_forever(browser: Caller) -> None:
-    kinds = {"js": "text/javascript", "css": "text/css", "txt": "text/plain"}
+    kinds = {"js": "text/javascript", "css": "text/css", "txt": "text/plain", "json": "application/json"}
 
     for name, text in FILES.items():
         response = browser.get(f"/assets/{name}")
-        caching = "no-cache" if name == "licences.txt" else "public, max-age=31536000, immutable"
+        caching = "public, max-age=31536000, immutable" if "-" in name else "no-cache"
         assert (response.status_code, response.text) == (200, text)
-        assert response.headers["content-type"] == f"{kinds[name.split('.')[1]]}; charset=utf-8"
+        assert response.headers["content-type"].removesuffix("; charset=utf-8") == kinds[name.split(".")[1]]
         assert response.headers["cache-control"] == caching
         assert response.headers["x-content-type-options"] == "nosniff"
         assert response.headers["content-security-policy"] == "default-src 'none'; frame-ancestors 'none'"
@@ -106,6 +106,8 @@ def test_production_serves_neither_page_nor_files(folder: Path, settings: Settin
         json.dumps(MANIFEST | {"files": [*FILES, "page.html"]}),
         json.dumps(MANIFEST | {"files": 1}),
         json.dumps(MANIFEST | {"pages": ["graphiql"]}),
+        json.dumps({name: MANIFEST[name] for name in ("pages", "files")}),
+        json.dumps(MANIFEST | {"documents": {"/docs": {"title": "Documentation"}}}),
     ],
 )
 def test_an_incomplete_build_is_not_served(folder: Path, settings: Settings, manifest: str) -> None:

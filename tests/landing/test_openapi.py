@@ -1,4 +1,4 @@
-"""The OpenAPI description of the legacy paths is public: as YAML, JSON and a list of operations."""
+"""The OpenAPI description of the legacy paths is public: as YAML and as JSON."""
 
 import yaml
 
@@ -19,13 +19,3 @@ def test_the_json_equals_the_yaml(gateway: Gateway) -> None:
 
     assert (found.status_code, found.headers["content-type"]) == (200, "application/json")
     assert found.json() == openapi.DOCUMENT
-
-
-def test_the_page_lists_every_operation_and_links_to_the_yaml(gateway: Gateway) -> None:
-    found = gateway.as_anonymous().get("/openapi.html")
-
-    assert (found.status_code, found.headers["content-type"]) == (200, "text/html; charset=utf-8")
-    assert 'href="/openapi.yaml"' in found.text
-    for path, method, operation in openapi.operations():
-        heading = f'<span class="method">{method}</span> <code>{path}</code>'
-        assert f'<h2 id="{operation["operationId"]}">{heading}</h2>' in found.text

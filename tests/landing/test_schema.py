@@ -1,31 +1,22 @@
-"""`/schema` is the printed GraphQL schema, served where introspection needs no token.
+"""`/schema.graphql` is the printed GraphQL schema, served where introspection needs no token.
 
-`care-gateway schema --reference` prints the same page in any environment.
+`care-gateway schema` prints it in any environment.
 """
-
-import html
 
 import pytest
 from click.testing import CliRunner
 
 from app.cli import main
-from app.landing.reference import schema_page
 from app.main import create_app
 from app.schema.schema import build_schema, schema_text
 from app.settings import Environment, Settings
 from tests.callers import opened
 
 
-@pytest.fixture(scope="module")
-def page() -> str:
-    return schema_page(schema_text(build_schema()))
+def test_the_command_prints_the_schema() -> None:
+    result = CliRunner().invoke(main, ["schema"])
 
-
-def test_the_command_prints_the_page_with_the_whole_schema(page: str) -> None:
-    result = CliRunner().invoke(main, ["schema", "--reference"])
-
-    assert (result.exit_code, result.stdout) == (0, page)
-    assert html.escape(schema_text(build_schema())) in page
+    assert (result.exit_code, result.stdout) == (0, schema_text(build_schema()))
 
 
 @pytest.mark.parametrize(
@@ -37,17 +28,15 @@ def test_the_command_prints_the_page_with_the_whole_schema(page: str) -> None:
         (Environment.PRODUCTION, True, 404),  # introspection needs a token there
     ],
 )
-def test_the_page_is_served_where_introspection_needs_no_token(
-    settings: Settings, page: str, env: Environment, introspection: bool | None, status: int
+def test_the_schema_is_served_where_introspection_needs_no_token(
+    settings: Settings, env: Environment, introspection: bool | None, status: int
 ) -> None:
     settings = settings.model_copy(update={"env": env, "introspection": introspection})
 
     with opened(create_app(settings)) as client:
-        response, as_text = (client.fetch("GET", path) for path in ("/schema", "/schema.graphql"))
-        front = client.fetch("GET", "/", headers={"accept": "text/html"})
+        page, text = (client.fetch("GET", path) for path in ("/schema", "/schema.graphql"))
+        start = client.fetch("GET", "/")
 
-    assert (response.status_code, as_text.status_code) == (status, status)
-    assert ('href="/schema"' in front.text) == (status == 200)
-    assert (response.text == page) == (status == 200)
-    if status == 200:
-        assert "script" not in response.headers["content-security-policy"] and "<script" not in page
+    assert (page.status_code, text.status_code) == (status, status)
+    assert ("/schema.graphql" in start.text) == (status == 200)
+    assert (text.text == schema_text(build_schema())) == (status == 200)

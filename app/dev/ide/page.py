@@ -26,7 +26,7 @@ def page_maker(settings: Settings, built: Built | None) -> Callable[[Scope], HTM
     def page(scope: Scope) -> HTMLResponse:
         tokens = {role.lower(): token for role, token in demo_tokens(settings, scope).items()}
         config = {"endpoint": "/graphql", "tokens": tokens, "examples": examples}
-        return built_page(built, "graphiql", "GraphQL", config)
+        return built_page(built, "/graphql", config)
 
     return page
 

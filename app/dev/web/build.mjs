@@ -1,18 +1,28 @@
-// Bundles the pages into the folder of the first argument, with a manifest for the server and the licences.
+// Bundles the pages into the folder of the first argument, with a manifest for the server and the licences. The second
+// argument is the folder of the project, which has the documentation and schema.graphql.
 
 import { readFileSync, readdirSync, writeFileSync } from "node:fs";
 import { basename, join } from "node:path";
 import { build } from "esbuild";
+import { renderDocs } from "./docs.mjs";
+import { renderSchema } from "./schema.mjs";
 
-const [into] = process.argv.slice(2);
+const [into, root] = process.argv.slice(2);
 const PAGES = {
   graphiql: "graphiql/page.jsx",
+  rest: "rest/page.js",
+  site: "site/page.js",
 };
 
 // GraphiQL's style contains that of its editor, which the editor's modules import again.
 const oneStyle = {
   name: "one-style",
   setup: ({ onLoad }) => onLoad({ filter: /monaco-editor[\\/]esm[\\/].*\.css$/ }, () => ({ contents: "" })),
+};
+// Scalar's chat with an AI service.
+const noAgent = {
+  name: "no-agent",
+  setup: ({ onLoad }) => onLoad({ filter: /AgentScalarDrawer\.vue\.js$/ }, () => ({ contents: "export default {}" })),
 };
 const options = {
   bundle: true,
@@ -25,7 +35,7 @@ const options = {
   legalComments: "none", // licences.txt contains them
   define: { "process.env.NODE_ENV": '"production"' },
   jsx: "automatic",
-  plugins: [oneStyle],
+  plugins: [oneStyle, noAgent],
 };
 
 const workers = await build({
@@ -53,6 +63,9 @@ const loaded = Object.entries(PAGES).map(([name, source]) => {
   return [name, { script: basename(script), style: basename(cssBundle) }];
 });
 
+const { documents, sections } = renderDocs(root);
+writeFileSync(join(into, "search.json"), JSON.stringify(sections));
+
 // ---- The licences of the bundled packages
 
 const USUAL = new Set(["MIT", "ISC", "0BSD", "BSD-2-Clause", "BSD-3-Clause", "Apache-2.0"]);
@@ -75,5 +88,9 @@ const whole = licences.filter(({ texts }) => texts.length).map(({ title, texts }
 const licencesText = ["What the pages are built from.", list.join("\n"), FONTS, ...whole].join("\n\n") + "\n";
 writeFileSync(join(into, "licences.txt"), licencesText);
 
-const manifest = { pages: Object.fromEntries(loaded), files: readdirSync(into).sort() };
+const manifest = {
+  pages: Object.fromEntries(loaded),
+  documents: { "/schema": renderSchema(root), ...documents },
+  files: readdirSync(into).sort(),
+};
 writeFileSync(join(into, "manifest.json"), JSON.stringify(manifest, null, 2) + "\n");

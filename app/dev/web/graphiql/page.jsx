@@ -3,6 +3,7 @@
 import "graphiql/style.css";
 import "@graphiql/plugin-explorer/style.css";
 import "./page.css";
+import "./theme.css";
 import { explorerPlugin } from "@graphiql/plugin-explorer";
 import { HISTORY_PLUGIN } from "@graphiql/plugin-history";
 import { pick, useGraphiQL, useGraphiQLActions } from "@graphiql/react";

@@ -1,0 +1,104 @@
+"""Development serves browsers the start page, the REST reference, the schema and the documentation.
+
+Production serves the description of the REST paths, and no page.
+"""
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from app.main import create_app
+from app.settings import Environment, Settings
+from tests.callers import Caller, opened
+from tests.dev.conftest import BROWSER, DOCUMENTS
+from tests.factories import NOW
+
+pytestmark = pytest.mark.sqlite_only
+
+PATHS = ("/", "/graphql", "/openapi.html", "/schema", "/docs")
+
+
+@pytest.fixture
+def unbuilt(settings: Settings) -> Iterator[Caller]:
+    with opened(create_app(settings, clock=lambda: NOW)) as client:
+        yield Caller(client, None)
+
+
+def current_links(page: str) -> list[str]:
+    return re.findall(r'<a href="([^"]+)" aria-current="page">', page)
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_every_page_links_to_the_others_and_marks_itself(browser: Caller, path: str) -> None:
+    page = browser.get(path, headers=BROWSER)
+
+    assert (page.status_code, page.headers["content-type"]) == (200, "text/html; charset=utf-8")
+    assert current_links(page.text) == [path]
+    navigation = page.text.split('<nav aria-label="Pages">')[1].split("</nav>")[0]
+    assert tuple(re.findall(r'href="([^"]+)"', navigation)) == PATHS
+    assert 'src="/assets/page-A1B2C3D4.js"' in page.text
+
+
+@pytest.mark.parametrize("path", [*DOCUMENTS, "/docs/", "/docs/guides/frontend/"])
+def test_rendered_documents_are_served_unchanged(browser: Caller, path: str) -> None:
+    page = browser.get(path, headers=BROWSER)
+
+    document = DOCUMENTS[path.rstrip("/")]
+    assert page.status_code == 200
+    assert f'<div id="page" tabindex="-1">{document["html"]}</div>' in page.text
+    assert f"<title>{document['title']} · Care Gateway</title>" in page.text
+
+
+@pytest.mark.parametrize(
+    "path", ["/docs/missing", "/docs/guides", "/docs/guides/frontend.md", "/docs/schema"]
+)
+def test_other_documents_are_not_found(browser: Caller, path: str) -> None:
+    assert browser.get(path, headers=BROWSER).status_code == 404
+
+
+@pytest.mark.parametrize("path", ["/openapi.html", "/schema", "/docs", "/docs/guides/frontend"])
+def test_without_a_build_a_page_explains_how_to_build_it(unbuilt: Caller, path: str) -> None:
+    page = unbuilt.get(path, headers=BROWSER)
+
+    assert page.status_code == 200
+    assert "<code>make pages</code> builds it" in page.text
+    assert "<script" not in page.text and "/assets/" not in page.text
+
+
+def test_the_rest_reference_has_tokens_for_visitors_on_the_same_machine_only(
+    folder: Path, settings: Settings
+) -> None:
+    own = settings.model_copy(update={"token_key": ""})
+    with opened(create_app(own, clock=lambda: NOW)) as client:
+        caller = Caller(client, None)
+        local = caller.get("/openapi.html", headers=BROWSER | {"host": "localhost:8000"}).text
+        elsewhere = caller.get("/openapi.html", headers=BROWSER | {"host": "care.example.test"}).text
+
+    assert list(config_of(local)["tokens"]) == ["caregiver", "client"]
+    assert config_of(elsewhere)["tokens"] == {}
+
+
+def config_of(page: str) -> dict[str, Any]:
+    return dict(json.loads(page.split('id="config">')[1].split("</script>")[0]))
+
+
+def test_production_serves_the_description_and_no_page(folder: Path, settings: Settings) -> None:
+    own = settings.model_copy(update={"env": Environment.PRODUCTION})
+    with opened(create_app(own, clock=lambda: NOW)) as client:
+        found = {path: Caller(client, None).get(path, headers=BROWSER) for path in PATHS}
+        files = [Caller(client, None).get(path) for path in ("/openapi.yaml", "/openapi.json")]
+
+    assert {path: response.status_code for path, response in found.items()} == {
+        "/": 200,
+        "/graphql": 401,
+        "/openapi.html": 200,
+        "/schema": 404,
+        "/docs": 404,
+    }
+    assert found["/openapi.html"].headers["content-type"] == "text/plain; charset=utf-8"
+    assert found["/openapi.html"].text == found["/"].text
+    assert [response.status_code for response in files] == [200, 200]
