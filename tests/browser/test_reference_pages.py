@@ -1,0 +1,186 @@
+"""Every page fits wide and narrow windows, in light and dark, and can be used with the keyboard alone.
+
+Search, filter, copy buttons, links and the requests of the REST reference work. Screenshots: var/browser.
+"""
+
+import re
+
+import httpx2
+import pytest
+
+from tests.browser.chrome import Page
+from tests.browser.conftest import SCREENSHOTS, assert_no_errors_and_no_foreign_requests
+from tests.live.processes import Served
+
+pytestmark = pytest.mark.browser
+
+PAGES = {
+    "start": "/",
+    "graphql": "/graphql",
+    "rest": "/openapi.html",
+    "rest-operation": "/openapi.html#tag/caregiver/assignHomework",
+    "schema": "/schema",
+    "schema-field": "/schema#Assignment.draft",
+    "docs": "/docs",
+    "docs-cookbook": "/docs/cookbook",
+    "docs-settings": "/docs/settings",
+    "docs-code": "/docs/clients/setups/apollo.ts",
+}
+READY = (  # the scripts have run, and rendered the page if they render it
+    "document.readyState === 'complete' && "
+    "document.querySelector('main.home, main.prose, .graphiql-execute-button, .show-api-client-button')"
+)
+
+
+def named(text: str, selector: str = "button") -> str:
+    """The first visible element that begins with the text."""
+    every = f"[...document.querySelectorAll('{selector}')]"
+    return f"{every}.find((one) => one.offsetWidth && one.textContent.trim().startsWith('{text}'))"
+
+
+@pytest.mark.parametrize("mode", ["light", "dark"])
+@pytest.mark.parametrize("width", [1280, 390])
+def test_every_page_fits_the_window(served: Served, page: Page, width: int, mode: str) -> None:
+    if mode == "dark":
+        page.use_dark_mode()
+    for name, path in PAGES.items():
+        page.open("about:blank")
+        page.open(f"{served.url}{path}", width, 900 if width > 800 else 844)
+        page.until(READY)
+        page.evaluate("new Promise((done) => setTimeout(done, 500))")  # for the screenshot
+        page.save_screenshot(SCREENSHOTS / f"{name}-{width}-{mode}.png")
+        assert page.evaluate("document.documentElement.scrollWidth") <= width, name
+        assert (
+            page.evaluate("document.querySelector('.top [aria-current]').getBoundingClientRect().right")
+            < width
+        )
+    assert_no_errors_and_no_foreign_requests(served, page)
+
+
+def test_a_request_of_the_rest_reference_is_answered(served: Served, page: Page) -> None:
+    for operation in ("client/listClientSessions", "caregiver/assignHomework"):
+        page.open("about:blank")
+        page.open(f"{served.url}/openapi.html#tag/{operation}", 1280, 900)
+        section = f"document.querySelector('section[id$=\"tag/{operation}\"]')"
+        page.until(f"Math.abs({section}.getBoundingClientRect().top) < 200")
+        page.click(f"{section}.querySelector('.show-api-client-button')")
+        page.click(named("Send"))
+        page.until("document.body.innerText.includes('200 OK')")
+        page.save_screenshot(SCREENSHOTS / f"rest-{operation.split('/')[1]}-sent.png")
+    assert_no_errors_and_no_foreign_requests(served, page)
+
+
+def test_the_search_finds_a_section(served: Served, page: Page) -> None:
+    page.open(f"{served.url}/docs", 1280, 900)
+    page.until(READY)
+    page.press("/")
+    page.until("document.querySelector('dialog[open]')")
+    page.send("Input.insertText", text="rate limit")
+    page.until("document.querySelector('dialog li')")
+    page.save_screenshot(SCREENSHOTS / "docs-search.png")
+    page.until(f"{named('Limits › Rate limits', 'dialog a')}")
+    page.click(named("Limits › Rate limits", "dialog a"))
+    page.until("location.pathname === '/docs/limits' && location.hash === '#rate-limits'")
+    page.until("Math.abs(document.getElementById('rate-limits').getBoundingClientRect().top - 72) < 40")
+    assert_no_errors_and_no_foreign_requests(served, page)
+
+
+def test_the_side_bar_opens_in_a_narrow_window(served: Served, page: Page) -> None:
+    page.open(f"{served.url}/docs", 390, 844)
+    page.until(READY)
+    assert not page.evaluate(named("Cookbook", ".side a"))
+    page.click(named("Pages"))
+    page.until(named("Cookbook", ".side a"))
+    page.save_screenshot(SCREENSHOTS / "docs-side-bar.png")
+    page.click(named("Cookbook", ".side a"))
+    page.until("location.pathname === '/docs/cookbook'")
+    assert_no_errors_and_no_foreign_requests(served, page)
+
+
+def test_the_filter_finds_types_and_fields(served: Served, page: Page) -> None:
+    page.open(f"{served.url}/schema", 1280, 900)
+    page.until(READY)
+    page.click("document.querySelector('[data-filter]')")
+    page.send("Input.insertText", text="scoreH")
+    shown = "[...document.querySelectorAll('.side li')].filter((one) => one.offsetWidth)"
+    page.until(
+        f"{shown}.map((one) => one.firstChild.textContent) == 'Client,scoreHistory,Session,scoreHistory'"
+    )
+    page.save_screenshot(SCREENSHOTS / "schema-filter.png")
+    page.click(named("scoreHistory", ".side a"))
+    page.until("location.hash === '#Client.scoreHistory'")
+    page.until("document.getElementById('Client.scoreHistory').getBoundingClientRect().top > 56")
+    assert page.evaluate("document.getElementById('Client.scoreHistory').getBoundingClientRect().top") < 200
+    assert_no_errors_and_no_foreign_requests(served, page)
+
+
+def test_copy_buttons_copy_the_whole_text(served: Served, page: Page) -> None:
+    origin = {"origin": served.url, "permissions": ["clipboardReadWrite", "clipboardSanitizedWrite"]}
+    page.send("Browser.grantPermissions", **origin)
+    page.open(f"{served.url}/", 1280, 900)
+    page.until(READY)
+    page.click("document.querySelector('.token .copy')")
+    page.until("document.querySelector('.token .copy[data-done]')")
+    token = page.evaluate("navigator.clipboard.readText()")
+    viewer = httpx2.post(
+        f"{served.url}/graphql",
+        json={"query": "{ viewer { role } }"},
+        headers={"authorization": f"bearer {token}"},
+        verify=False,
+    )
+    assert viewer.json()["data"] == {"viewer": {"role": "CAREGIVER"}}
+
+    page.open(f"{served.url}/schema", 1280, 900)
+    page.until(READY)
+    page.click(named("Copy all"))
+    page.until("document.querySelector('[data-copy][data-done]')")
+    copied = page.evaluate("navigator.clipboard.readText()")
+    assert copied == httpx2.get(f"{served.url}/schema.graphql", verify=False).text
+    assert_no_errors_and_no_foreign_requests(served, page)
+
+
+@pytest.mark.parametrize("path", ["/", "/openapi.html", "/schema", "/docs/limits"])
+def test_the_first_tab_key_offers_to_skip_the_header(served: Served, page: Page, path: str) -> None:
+    """GraphiQL puts the focus into its tabs."""
+    page.open(f"{served.url}{path}", 1280, 900)
+    page.until(READY)
+    page.press("Tab")
+    assert page.evaluate("document.activeElement.textContent") == "Skip to content"
+    assert page.evaluate("document.activeElement.getBoundingClientRect().left") >= 0
+    page.press("Enter")
+    page.press("Tab")
+    assert page.evaluate("document.getElementById('page').contains(document.activeElement)")
+
+
+def test_the_keyboard_reaches_every_link_and_code_block(served: Served, page: Page) -> None:
+    page.open(f"{served.url}/docs/limits", 1280, 900)
+    page.until(READY)
+    stops = (
+        "[...document.querySelectorAll('main a[href]:not([tabindex]), main pre, main .wide, main button')]"
+    )
+    page.evaluate(f"globalThis.left = new Set({stops}.filter((one) => one.offsetWidth))")
+    assert page.evaluate("left.size") > 5
+    for _ in range(120):
+        page.press("Tab")
+        page.evaluate("left.delete(document.activeElement)")
+    assert page.evaluate("[...left].map((one) => one.outerHTML)") == []
+
+
+def test_no_link_of_the_documentation_is_broken(served: Served) -> None:
+    pages: dict[str, str] = {}
+    missing = []
+    waiting = ["/docs"]
+    while waiting:
+        path = waiting.pop()
+        response = httpx2.get(f"{served.url}{path}", headers={"accept": "text/html"}, verify=False)
+        pages[path] = response.text if response.status_code == 200 else ""
+        missing += [] if response.status_code == 200 else [path]
+        links = {link.partition("#")[0] for link in re.findall(r'<a [^>]*href="(/[^"]*)"', response.text)}
+        waiting += [link for link in links if link.startswith("/docs") and link not in {*pages, *waiting}]
+    anchors = {path: set(re.findall(r'id="([^"]+)"', text)) for path, text in pages.items()}
+    for path, text in pages.items():
+        for target, anchor in re.findall(r'href="([^"#]*)#([^"]+)"', text):
+            missing += [] if anchor in anchors[target or path] else [f"{path}: {target}#{anchor}"]
+
+    assert missing == []
+    assert len(pages) > 50
