@@ -42,8 +42,8 @@ def refuse_violations() -> None:
             found.append(f"{MEANING[name]} ({list_ids(ids)})")
     if found:
         raise DatabaseError(
-            f"nothing was changed: the database has {' and '.join(found)}; docs/upgrading.md, "
-            '"Two answer sets where one is allowed", says how to remove one of each. '
+            f"nothing was changed: the database has {' and '.join(found)}; keep one row of answer_set "
+            "for each, and delete the others with their rows of answer and feedback. "
             "Then run `care-gateway migrate` again"
         )
 

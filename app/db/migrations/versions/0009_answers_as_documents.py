@@ -87,8 +87,8 @@ def check_documents(answers: Answers, bounds: dict[str, int]) -> None:
 
 def refusal(reason: str) -> DatabaseError:
     return DatabaseError(
-        f'nothing was changed: {reason}; docs/upgrading.md, "Answers of no visible answer set", says how to '
-        "find them. Then run `care-gateway migrate` again"
+        f"nothing was changed: {reason}; delete the rows of answer for which answer_set has no row with "
+        "the same id, caregiver_id and client_id. Then run `care-gateway migrate` again"
     )
 
 
