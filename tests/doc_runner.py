@@ -31,7 +31,7 @@ from tests.schema.listening import Listener, listening, wait_for_subscription
 STEP = re.compile(r"^(?:As \*\*(\w+)\*\*|(Two days later))|" + pages.FENCE.pattern, re.DOTALL | re.MULTILINE)
 USERS = {"caregiver": CAREGIVER, "client": CLIENT}
 HOST = "http://127.0.0.1:8000"
-NOT_RUN = ("js", "jsonl", "ini", "sql", "console")
+NOT_RUN = ("js", "jsonl", "ini", "sql", "console", "text")
 
 
 def with_default_limits(settings: Settings) -> Settings:
