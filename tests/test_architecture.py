@@ -156,7 +156,8 @@ def test_every_file_that_the_architecture_page_names_exists() -> None:
 
 def documentation() -> str:
     return "\n".join(
-        path.read_text() for path in (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")))
+        path.read_text()
+        for path in (ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md")))
     )
 
 

@@ -1,4 +1,4 @@
-"""README's examples return what it shows, and the examples of import and recording lines can be read."""
+"""README's examples return what it shows, and the recorded calls of the migration page can be read."""
 
 import json
 import re
@@ -46,15 +46,6 @@ def test_the_first_legacy_call_returns_what_readme_shows(demo: Gateway) -> None:
 
     assert answer.status_code == 200
     assert answer.text == json.dumps(shown, ensure_ascii=False, separators=(",", ":"))
-
-
-def test_the_lines_that_the_import_page_shows_can_be_imported(gateway: Gateway) -> None:
-    (lines,) = [block.text for block in pages.blocks(pages.read("docs/import.md")) if block.kind == "json"]
-    shown = lines.splitlines()
-
-    counts = run_write(gateway.settings.database, importing(shown))
-
-    assert counts == {"module": 1, "book": 1}
 
 
 def test_the_calls_that_the_migration_page_shows_can_be_read(tmp_path: Path) -> None:
