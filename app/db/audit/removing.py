@@ -1,5 +1,5 @@
 """Removes the oldest audit records. A checkpoint stores the seal up to which they were removed and has an
-audit record itself (docs/decisions/0036); verifying.py starts after it."""
+audit record itself (docs/decisions/0026); verifying.py starts after it."""
 
 from datetime import datetime
 from typing import Any, NamedTuple
