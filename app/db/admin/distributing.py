@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 from app.db.admin.migrate import MIGRATE_LOCK, newest_version
 from app.db.admin.orm import connect_postgres
+from app.db.drivers.citus import HAS_CITUS
 from app.db.drivers.interface import DatabaseError, is_fault_of_database
 
 Progress = Callable[[int, int, str], None]  # the number of the step, of all steps, and what it does
@@ -188,7 +189,7 @@ async def run_step(connection: Any, step: Step) -> None:
 
 
 async def refuse_unready(connection: Any) -> None:
-    if not await connection.fetchval("SELECT EXISTS (SELECT 1 FROM pg_extension WHERE extname = 'citus')"):
+    if not await connection.fetchval(HAS_CITUS):
         raise DatabaseError("this database has no Citus; run CREATE EXTENSION citus on every machine first")
     has_tables = await connection.fetchval("SELECT to_regclass('alembic_version') IS NOT NULL")
     version = await connection.fetchval("SELECT version_num FROM alembic_version") if has_tables else None

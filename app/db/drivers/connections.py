@@ -5,6 +5,7 @@ from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 from weakref import WeakSet
 
+from app.db.drivers.citus import HAS_CITUS
 from app.db.drivers.hosts import (
     NEEDS_NEWER_POOLER,
     WITHOUT_STATEMENT,
@@ -129,8 +130,10 @@ async def open_pool(primary: Primary, connections: int, patience: float | None) 
 
 async def use_generic_plans(connection: Any) -> None:
     """Otherwise PostgreSQL plans some reads at every run, which takes longer than the read: it compares their
-    estimated costs, and a generic plan expects a tenth of all rows where a page has a limit."""
-    await connection.execute("SET plan_cache_mode = force_generic_plan")
+    estimated costs, and a generic plan expects a tenth of all rows where a page has a limit. Citus needs the
+    values to plan a statement for several shards."""
+    generic = "SELECT set_config('plan_cache_mode', 'force_generic_plan', false)"
+    await connection.execute(f"{generic} WHERE NOT ({HAS_CITUS})")
 
 
 async def keep_session(connection: Any) -> None:
