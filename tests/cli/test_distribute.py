@@ -71,6 +71,16 @@ def test_all_rows_are_kept_also_after_an_interruption(command: Command, empty: s
 
 
 @on_a_cluster
+def test_nothing_is_copied_to_a_distributed_database(
+    command: Command, database_url: str, migrated_sqlite: str
+) -> None:
+    assert_rejected(
+        command("copy", "--from", migrated_sqlite, "--to", database_url),
+        "nothing was copied: the target is distributed; copy first, then distribute",
+    )
+
+
+@on_a_cluster
 def test_tables_of_another_version_are_rejected(command: Command, empty: str) -> None:
     needed = f"and this version needs {newest_version()}; run `care-gateway migrate` first"
     assert_rejected(command("distribute", database_url=empty), f"the tables do not exist, {needed}")

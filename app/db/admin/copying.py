@@ -20,7 +20,7 @@ from app.db.drivers.factory import open_database
 from app.db.drivers.interface import DatabaseError
 from app.db.drivers.sqlite import check_sqlite
 from app.db.moments import Moment, as_moment, moment_as_text
-from app.db.sql import Bulk, Operation, Statement, compile_statement
+from app.db.sql import DATABASE_KIND, Bulk, Operation, Statement, compile_statement
 from app.db.statements.usage import ADD_DAY, adding_usage
 from app.db.tables import AuditCheckpoint, table_of
 from app.telemetry.wording import counted
@@ -105,6 +105,8 @@ def count_rows(source: sqlite3.Connection) -> int:
 def copying(source: sqlite3.Connection, progress: Progress) -> Operation[dict[str, int]]:
     """Returns the number of rows of each table. `progress` receives 1 for each row that was copied, and
     again for each row that was read back."""
+    if (yield DATABASE_KIND)[0] == "citus":
+        raise DatabaseError("nothing was copied: the target is distributed; copy first, then distribute")
     yield LOCK_TABLES, {}
     if found := (yield FIND_TABLES_WITH_ROWS, {}):
         names = ", ".join(row[0] for row in found)
