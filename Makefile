@@ -6,8 +6,8 @@ PY := .venv/bin/python
 PIP = $(PY) -m pip install --quiet --disable-pip-version-check
 PAGES := app/dev/web/.npmrc $(wildcard app/dev/web/*.* app/dev/web/*/*.*)
 # The access matrix, the lives, the crash test, dispatching, erasure and the commands that need a cluster.
-DISTRIBUTED := tests/access tests/care tests/events/test_reminders.py tests/audit/test_recording.py \
-	tests/db/test_erasing.py tests/cli/test_distribute.py tests/live/test_lifecycle.py tests/crash/test_crash.py
+DISTRIBUTED := tests/access tests/audit tests/care tests/cli tests/crash/test_crash.py tests/db/test_erasing.py \
+	tests/db/test_importing.py tests/events/test_reminders.py tests/live/test_lifecycle.py
 
 .PHONY: run test soak distributed check clients pages browser litestream schema bench lock audit clean
 
@@ -24,7 +24,7 @@ soak: .venv/ready  ## long tests: SOAK_KILLS=100 and SOAK_ACKNOWLEDGEMENTS=20000
 
 distributed: .venv/ready  ## tests on a coordinator of Citus: URL=postgresql://..., see docs/citus.md
 	@test -n "$(URL)" || { echo "URL must name a coordinator: make distributed URL=postgresql://..."; exit 2; }
-	TEST_DISTRIBUTED_URL=$(URL) $(PY) -m pytest -n 2 --dist loadfile $(DISTRIBUTED)
+	TEST_DISTRIBUTED_URL=$(URL) $(PY) -m pytest -n 2 --dist loadfile -k citus $(DISTRIBUTED)
 
 check: .venv/ready
 	$(PY) -m ruff format --check .

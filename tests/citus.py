@@ -12,6 +12,8 @@ from tests.postgres import execute, quoted, url_of
 
 COORDINATOR = os.environ.get("TEST_DISTRIBUTED_URL", "")
 SHARDS = 4  # of each table; more make every copy slower
+# Two tests at once cannot copy the roles of the coordinator to a worker, which has them anyway.
+WITHOUT_ROLES = "".join(f"SET citus.enable_{verb}_role_propagation = off; " for verb in ("create", "alter"))
 
 
 def servers() -> list[str]:
@@ -51,9 +53,8 @@ def create_database(urls: list[str], has_workers: bool = True) -> str:
     name = f"distributed_{uuid.uuid4().hex}"
     coordinator, *workers = [urlsplit(url) for url in urls]
     nodes = [f"SELECT citus_set_coordinator_host('{coordinator.hostname}', {coordinator.port})"]
-    nodes += [
-        f"SELECT citus_add_node('{worker.hostname}', {worker.port})" for worker in workers if has_workers
-    ]
+    for worker in workers if has_workers else ():
+        nodes.append(f"{WITHOUT_ROLES}SELECT citus_add_node('{worker.hostname}', {worker.port})")
     for url in urls:
         asyncio.run(execute(url, f"CREATE DATABASE {quoted(name)}"))
         asyncio.run(execute(url_of(url, name), "CREATE EXTENSION citus"))

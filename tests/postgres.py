@@ -131,9 +131,12 @@ class Copies:
         try:
             while not self.is_closing:
                 while not self.used.empty():
-                    dropped = quoted(self.used.get())
-                    for connection in connections:
-                        await connection.execute(f"DROP DATABASE IF EXISTS {dropped} WITH (FORCE)")
+                    used = self.used.get()
+                    try:
+                        for connection in connections:
+                            await connection.execute(f"DROP DATABASE IF EXISTS {quoted(used)} WITH (FORCE)")
+                    except asyncpg.ObjectInUseError:  # Citus has just begun its own work in it
+                        self.used.put(used)
                 name = f"test_{uuid.uuid4().hex}"
                 copied = f"TEMPLATE {quoted(self.template)} STRATEGY FILE_COPY"
                 for connection in connections:

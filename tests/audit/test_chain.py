@@ -30,8 +30,10 @@ GUARDS = {
         "DROP TRIGGER audit_record_removal ON audit_record",
         "DROP TRIGGER audit_seal_removal ON audit_seal",
         "DROP TRIGGER audit_entry_removal ON audit_entry",
+        "DROP TRIGGER IF EXISTS audit_record_update ON audit_record",  # of a distributed database
     ),
 }
+GUARDS["citus"] = GUARDS["postgresql"]
 # The last hash of `sealed`. If it changes, chains of earlier versions can no longer be verified.
 HEAD = "8515a025482b0c4c7d0b4d11bef5c2bc456ce8917136d42d5918e144f9c7ca04"
 CHANGED = "the records of seal 2 were changed after it was made"

@@ -4,7 +4,7 @@ from app.care.context import utc_now
 from app.db.audit.records import recording
 from app.db.moments import moment_as_text
 from app.settings import Settings
-from tests.audit.test_chain import records, seal_all
+from tests.audit.test_chain import GUARDS, records, seal_all
 from tests.callers import run_write
 from tests.cli.conftest import Command, assert_rejected
 from tests.db import raw
@@ -81,16 +81,10 @@ def test_rows_that_are_kept_forever_are_not_removed(command: Command, settings: 
 
 
 def test_audit_records_that_do_not_match_their_seal_are_not_removed(
-    command: Command, settings: Settings
+    command: Command, settings: Settings, kind: str
 ) -> None:
     add_old_rows(settings)
-    raw.run(
-        settings.database,
-        "DROP TRIGGER audit_record_update"
-        if settings.database.startswith("sqlite")
-        else "DROP TRIGGER audit_record_change ON audit_record",
-        "UPDATE audit_record SET actor_id = 9 WHERE id = 1",
-    )
+    raw.run(settings.database, *GUARDS[kind], "UPDATE audit_record SET actor_id = 9 WHERE id = 1")
 
     assert_rejected(
         command("retention", retention_audit="365"),
