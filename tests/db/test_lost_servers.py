@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from app.db.drivers.factory import open_database
-from app.db.drivers.interface import Database, DatabaseError, DatabaseUnavailable, OutcomeUnknown
+from app.db.drivers.interface import Database, DatabaseError, DatabaseUnavailable, OutcomeUnknown, reason_of
 from tests.db.operations import adding, counting, modules, running, with_database
 from tests.postgres import free_ports
 
@@ -156,10 +156,25 @@ def test_the_outcome_of_a_commit_that_was_cut_off_is_unknown(database_url: str, 
     async def use() -> None:
         async with cutting_commits(database_url, is_forwarded) as url:
             db = await open_database(url)
-            with pytest.raises(OutcomeUnknown, match="whether the change was kept is not known"):
+            with pytest.raises(OutcomeUnknown, match="whether the change was kept is not known") as raised:
                 await db.write(adding("one"))
+            assert reason_of(raised.value) == f"{raised.value}: {raised.value.__cause__}"
             await db.close()
 
     asyncio.run(use())
 
     assert modules(database_url) == (["one"] if is_forwarded else [])
+
+
+@pytest.mark.parametrize(
+    "message",
+    ["postmaster was shut down, exiting", "failure on connection marked as essential: worker.internal:5432"],
+)
+def test_internal_errors_of_citus_about_a_lost_machine_are_unavailable(
+    database_url: str, message: str
+) -> None:
+    async def use(db: Database) -> None:
+        with pytest.raises(DatabaseUnavailable, match="nothing was changed"):
+            await db.write(running(f"DO $$ BEGIN RAISE '{message}' USING ERRCODE = 'XX000'; END $$"))
+
+    with_database(database_url, use)

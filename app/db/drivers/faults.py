@@ -18,12 +18,14 @@ LOST = (
 )
 CONFLICTS = (asyncpg.SerializationError, asyncpg.DeadlockDetectedError)
 UNAVAILABLE = (
-    *LOST,
     asyncpg.TransactionRollbackError,  # also a conflict that an attempt could not avoid
     asyncpg.InsufficientResourcesError,  # a full disk, too many connections
     asyncpg.LockNotAvailableError,  # another transaction holds the lock for long
     asyncpg.PostgresSystemError,  # an I/O error
 )
+# Citus reports both as internal errors.
+COORDINATOR_STOPS = "postmaster was shut down"
+WORKER_STOPS = "failure on connection marked as essential"
 
 
 @contextmanager
@@ -37,11 +39,11 @@ def raising_unavailable() -> Iterator[None]:
 
 
 def is_unavailable(error: Exception) -> bool:
-    return isinstance(error, UNAVAILABLE) or is_closed(error)
+    return isinstance(error, UNAVAILABLE) or is_lost(error) or is_internal(error, WORKER_STOPS)
 
 
 def is_lost(error: BaseException | None) -> bool:
-    return isinstance(error, LOST) or is_closed(error)
+    return isinstance(error, LOST) or is_closed(error) or is_internal(error, COORDINATOR_STOPS)
 
 
 def is_of_worker(error: BaseException | None, connection: Any) -> bool:
@@ -58,3 +60,7 @@ def is_open(connection: Any) -> bool:
 def is_closed(error: BaseException | None) -> bool:
     """asyncpg raises the same class for a closed connection and for a wrong call; only the text differs."""
     return type(error) is asyncpg.InterfaceError and "clos" in str(error)
+
+
+def is_internal(error: BaseException | None, text: str) -> bool:
+    return type(error) is asyncpg.InternalServerError and text in str(error)

@@ -39,8 +39,9 @@ def is_fault_of_database(error: BaseException) -> bool:
 
 
 def reason_of(fault: BaseException) -> str:
-    """The message of the database, if there is one."""
-    return str(fault.__cause__ or "") or str(fault)
+    """The message of the database, if there is one; and that it is not known whether a change was kept."""
+    cause = str(fault.__cause__ or "")
+    return f"{fault}: {cause}" if isinstance(fault, OutcomeUnknown) else cause or str(fault)
 
 
 class Occupancy(NamedTuple):
