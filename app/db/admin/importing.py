@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from sqlalchemy import cast, false, func, literal, or_, select, text
+from sqlalchemy import cast, func, literal, or_, select, text
 from sqlalchemy.dialects.postgresql import REGCLASS
 from sqlalchemy.sql.elements import ClauseElement
 
@@ -70,7 +70,7 @@ def relate(kind: DatabaseKind) -> ClauseElement:
 
 
 def set_next_id(table: Table) -> Statement:
-    """Sets the next id after the imported ids; SQLite does this itself."""
+    """Sets the last id to the newest imported one, if there is any; SQLite does this itself."""
 
     def build(kind: DatabaseKind) -> ClauseElement:
         if kind == "sqlite":
@@ -79,7 +79,7 @@ def set_next_id(table: Table) -> Statement:
         sequence = cast(func.pg_get_serial_sequence(literal(name), literal("id")), REGCLASS)
         given = func.coalesce(func.pg_sequence_last_value(sequence), 0)  # may belong to a deleted row
         newest = func.coalesce(func.max(table_of(table).c.id), 0)
-        return select(func.setval(sequence, func.greatest(newest, given) + 1, false()))
+        return select(func.setval(sequence, func.nullif(func.greatest(newest, given), 0)))
 
     return Statement(build)
 
