@@ -15,7 +15,7 @@ from app.db.drivers.interface import DatabaseError, sqlite_path
 
 POSTGRES_ADVICE = (
     'back up PostgreSQL with its own tools: pg_dump --format=custom --file=FILE "$CARE_DATABASE_URL" '
-    "(docs/operations.md)"
+    "(docs/operations.md), Citus by restore points (docs/citus.md)"
 )
 
 

@@ -220,7 +220,8 @@ def test_postgresql_is_rejected_with_the_command_to_use(
 ) -> None:
     sentence = (
         "back up PostgreSQL with its own tools: "
-        'pg_dump --format=custom --file=FILE "$CARE_DATABASE_URL" (docs/operations.md)'
+        'pg_dump --format=custom --file=FILE "$CARE_DATABASE_URL" (docs/operations.md), '
+        "Citus by restore points (docs/citus.md)"
     )
 
     assert_rejected(command("backup", str(file)), sentence)
