@@ -95,6 +95,19 @@ def test_a_connection_in_use_during_a_loss_is_not_used_again(database_url: str) 
     assert with_database(database_url, use) == 0
 
 
+def test_closing_waits_for_a_connection_in_use(database_url: str) -> None:
+    async def use() -> None:
+        db: Any = await open_database(database_url)
+        async with db.connection() as connection:
+            closing = asyncio.create_task(db.close())
+            await connection.fetchval("SELECT 1")  # meanwhile the closing begins
+            assert not closing.done()
+        async with asyncio.timeout(10):
+            await closing
+
+    asyncio.run(use())
+
+
 def test_an_idle_connection_that_the_server_closed_is_replaced(database_url: str) -> None:
     async def use(db: Any) -> int:
         async with db.connection(), db.connection():

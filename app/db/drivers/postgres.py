@@ -179,6 +179,7 @@ class PostgresDatabase:
         return Occupancy(self.pool.get_size(), idle, self.pool.get_max_size())
 
     async def close(self) -> None:
+        self.losses += 1  # a connection in use then returns to the pool, which waits for it
         if self.announcing is not None:
             await self.announcing
         while self.idle:
