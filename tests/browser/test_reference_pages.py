@@ -30,6 +30,8 @@ READY = (  # the scripts have run, and rendered the page if they render it
     "document.readyState === 'complete' && "
     "document.querySelector('main.home, main.prose, .graphiql-execute-button, .show-api-client-button')"
 )
+HEADINGS_HOLD_THEIR_CALLS = """[...document.querySelectorAll("summary code")].every((call) =>
+  call.getBoundingClientRect().bottom <= call.parentElement.getBoundingClientRect().bottom)"""
 
 
 def named(text: str, selector: str = "button") -> str:
@@ -54,6 +56,7 @@ def test_every_page_fits_the_window(served: Served, page: Page, width: int, mode
             page.evaluate("document.querySelector('.top [aria-current]').getBoundingClientRect().right")
             < width
         )
+        assert page.evaluate(HEADINGS_HOLD_THEIR_CALLS), name
     assert_no_errors_and_no_foreign_requests(served, page)
 
 
