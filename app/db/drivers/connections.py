@@ -122,18 +122,21 @@ async def open_pool(primary: Primary, connections: int, patience: float | None) 
         max_size=connections,
         command_timeout=patience,
         connect=primary.connect,
-        init=use_generic_plans,
+        init=prepare_connection,
         reset=keep_session,
     )
     return pool, await check_server(pool)
 
 
-async def use_generic_plans(connection: Any) -> None:
-    """Otherwise PostgreSQL plans some reads at every run, which takes longer than the read: it compares their
-    estimated costs, and a generic plan expects a tenth of all rows where a page has a limit. Citus needs the
-    values to plan a statement for several shards."""
+async def prepare_connection(connection: Any) -> None:
+    """Without generic plans PostgreSQL plans some reads at every run, which takes longer than the read: it
+    compares their estimated costs, and a generic plan expects a tenth of all rows where a page has a limit.
+
+    Citus needs the values to plan a statement for several shards. Its many types make asyncpg's first look at
+    an array type take 0.2 s, which a change must not spend while it holds a lock."""
     generic = "SELECT set_config('plan_cache_mode', 'force_generic_plan', false)"
-    await connection.execute(f"{generic} WHERE NOT ({HAS_CITUS})")
+    if not await connection.fetch(f"{generic} WHERE NOT ({HAS_CITUS})"):
+        await connection.prepare("SELECT $1::bigint[], $2::timestamptz[], $3::text[]")
 
 
 async def keep_session(connection: Any) -> None:
