@@ -85,7 +85,7 @@ clean:
 	@touch $@
 
 .venv/pages: $(PAGES) | .venv/run  # tried once: the service runs without GraphiQL too
-	@echo "building GraphiQL with Node; .venv/pages.log shows the progress"
+	@echo "building GraphiQL with Node, once, for a minute or two; .venv/pages.log shows the progress"
 	@$(MAKE) --no-print-directory pages > .venv/pages.log 2>&1 \
 		|| echo 'GraphiQL could not be built: .venv/pages.log has the reason, and "make pages" tries again'
 	@touch $@
