@@ -171,6 +171,7 @@ def test_concurrent_removals_store_one_checkpoint(aged: str) -> None:
             await db.close()
 
     asyncio.run(run())
+    seal_all(aged)  # the run that removed may have found the table locked when it sealed
 
     assert [one for one in audited(aged) if one[2] == "retention audit"] == [REMOVAL]
     assert (ids(aged, "audit_record"), verified(aged).faults) == ([*range(6, 14)], [])
