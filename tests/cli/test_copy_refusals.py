@@ -43,8 +43,8 @@ def test_a_single_row_in_the_target_rejects_the_copy(source: str, target: str) -
 
     assert_rejected(
         result,
-        "nothing was copied: the target has rows in module; use a database that has no rows, or only those "
-        "that a started service writes (legacy_usage, legacy_day)",
+        "nothing was copied: the target has rows in module; use a database without rows, or with only the "
+        "rows that a started service writes (legacy_usage, legacy_day)",
     )
     assert sqlite_rows(target, "session") == []
 

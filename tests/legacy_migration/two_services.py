@@ -9,7 +9,7 @@ from app.care.errors import CareError
 from app.care.feedback import FeedbackInput, give_feedback
 from app.care.new_sessions import NewSession, create_session
 from app.care.sessions import SessionChange, update_session
-from app.db.admin.imported import TABLES, StoredRow, reading_rows
+from app.db.admin.imported import COLUMNS, StoredRow, reading_rows
 from app.db.drivers.factory import open_database
 from app.db.drivers.interface import Database
 from app.db.reader.selection import Selection
@@ -103,7 +103,7 @@ def rows_of(url: str) -> Rows:
 def reading_everything() -> Operation[Rows]:
     stored = yield from all_rows()
     found: Rows = {}
-    for kind in TABLES:
+    for kind in COLUMNS:
         rows = yield from reading_rows(kind, [row["id"] for row in stored[kind]], ZoneInfo("UTC"))
         found |= {(kind, number): row for number, row in rows.items()}
     return found

@@ -6,8 +6,8 @@ from datetime import datetime
 import orjson
 from sqlalchemy import bindparam, delete, update
 
-from app.db.admin.import_rows import ImportRows
-from app.db.admin.imported import COLUMNS, TABLES, RecordedRow, StoredRow
+from app.db.admin.import_rows import TABLES, ImportRows
+from app.db.admin.imported import COLUMNS, RecordedRow, StoredRow
 from app.db.answers import Answer, as_document
 from app.db.moments import Moment
 from app.db.reader.access import is_of_caregiver

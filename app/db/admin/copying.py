@@ -111,8 +111,8 @@ def copying(source: sqlite3.Connection, progress: Progress) -> Operation[dict[st
     if found := (yield FIND_TABLES_WITH_ROWS, {}):
         names = ", ".join(row[0] for row in found)
         raise DatabaseError(
-            f"nothing was copied: the target has rows in {names}; use a database that has no rows, or only "
-            f"those that a started service writes ({', '.join(map(str, COUNTS))})"
+            f"nothing was copied: the target has rows in {names}; use a database without rows, or with only "
+            f"the rows that a started service writes ({', '.join(map(str, COUNTS))})"
         )
     stored = yield from reading_usage("")
     for remove in REMOVE_COUNTS:

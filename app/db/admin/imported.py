@@ -10,6 +10,7 @@ from zoneinfo import ZoneInfo
 import orjson
 from sqlalchemy import Boolean, delete, select, update
 
+from app.db.admin.import_rows import TABLES
 from app.db.answers import read_answers
 from app.db.moments import Moment, known_moment
 from app.db.reader.access import is_final
@@ -18,13 +19,8 @@ from app.db.tables import (
     AnswerSet,
     Assignment,
     AssignmentStatus,
-    Book,
-    Caregiver,
-    Client,
     ImportedRow,
-    Module,
     Session,
-    Table,
     table_of,
 )
 
@@ -33,15 +29,7 @@ Key = tuple[str, int]  # kind and id
 Members = dict[str, Any]  # with the names of the legacy paths
 Fingerprint = tuple[str, int, int | None, str]  # kind, id, client and fingerprint of a row
 
-# The tables and, by the members that recordings contain, their columns.
-TABLES: dict[str, Table] = {
-    "caregiver": Caregiver,
-    "client": Client,
-    "module": Module,
-    "book": Book,
-    "session": Session,
-    "assignment": Assignment,
-}
+# By kind: the members that recordings contain, with their columns.
 COLUMNS = {
     "caregiver": {"name": "name", "position": "position"},
     "client": {"name": "name", "opptId": "oppt_id"},
