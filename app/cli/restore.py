@@ -65,7 +65,8 @@ def restore(file: Path, lists: tuple[TextIO, ...]) -> None:
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         with locked_database(path) as current:
-            if not (lists or is_later(current, file)):
+            later = is_later(current, file)
+            if not (lists or later):
                 raise DatabaseError(
                     f"the database at {path} does not show which clients were erased since the backup: it is "
                     "missing, damaged or not a later state; give their ids with --erased LIST (an "
@@ -84,6 +85,8 @@ def restore(file: Path, lists: tuple[TextIO, ...]) -> None:
     click.echo(f"{path} was restored from {file}")
     for change, ids in changed.items():
         click.echo(f"{change} again: {', '.join(map(str, ids)) or 'none'}")
+    if not later:
+        click.echo("accounts disabled since the backup may be enabled: check `care-gateway account list`")
     if aside.exists():
         click.echo(f"the replaced database was kept as {aside}; remove it as you would a backup")
 
