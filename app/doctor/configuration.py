@@ -50,6 +50,8 @@ def check_production(settings: Settings) -> Iterator[Finding]:
         here = location_of(settings.database)
         message = f"{name} is relative to the folder in which a command starts; here it is {here}"
         advice = "use four slashes: CARE_DATABASE_URL=sqlite:////srv/care/care.db"
+        if not settings.database_url:  # a shell that reads the settings ignores NAME=VALUE before an `&`
+            advice = "set it, in single quotes if it has `&`, `$` or blanks"
         yield warning("settings", message, advice)
     elif not settings.database_url:
         message = f"CARE_DATABASE_URL is not set: the database is {location_of(settings.database)}"

@@ -51,6 +51,20 @@ def test_the_advice_about_a_key_file_fits_its_problem(healthy: dict[str, str]) -
     ]
 
 
+def test_the_advice_about_an_unset_database_names_the_cause(
+    healthy: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A shell that reads `CARE_DATABASE_URL=postgresql://...?a=b&c=d` without quotes sets nothing."""
+    monkeypatch.chdir(tmp_path)
+
+    unset, relative = (
+        run(healthy, database_url=url, var="var").stdout.splitlines()[2] for url in ("", "sqlite:///some.db")
+    )
+
+    assert unset == "          -> set it, in single quotes if it has `&`, `$` or blanks"
+    assert relative == "          -> use four slashes: CARE_DATABASE_URL=sqlite:////srv/care/care.db"
+
+
 def test_invalid_settings_are_the_only_finding(diagnose: Diagnose) -> None:
     assert diagnose("settings", port="many") == [("failed", "CARE_PORT must be a valid integer")]
 
