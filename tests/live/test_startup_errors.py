@@ -69,7 +69,7 @@ ERRORS = {
     "PostgreSQL unknown": (
         {"database_url": "postgresql://care:never-told@nowhere.invalid/care"},
         "the PostgreSQL database cannot be opened: nowhere.invalid:5432 is not known to the name service "
-        "(check the name of the host)",
+        "(check the host, and write `@` in a password as %40)",
     ),
     "PostgreSQL at an invalid port": (
         {"database_url": "postgresql://care:never#told@127.0.0.1/care"},

@@ -137,7 +137,7 @@ def reason_of_fault(fault: Exception) -> str:
     if isinstance(fault, asyncpg.TargetServerAttributeNotMatched):
         return "is a standby or read-only (name the primary in CARE_DATABASE_URL, or all hosts)"
     if isinstance(fault, socket.gaierror):
-        return "is not known to the name service (check the name of the host)"
+        return "is not known to the name service (check the host, and write `@` in a password as %40)"
     if isinstance(fault, TimeoutError):
         return "does not respond (check the host, the port, and firewalls)"
     if isinstance(fault, ssl.SSLCertVerificationError):
