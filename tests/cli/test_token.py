@@ -14,7 +14,7 @@ from app.cli.token import EXPLANATIONS
 from app.db.admin.importing import importing
 from app.main import create_app
 from app.settings import Settings
-from tests import keys
+from tests import keys, pages
 from tests.auth.bad_tokens import now
 from tests.auth.issuer import jwk, serving_issuer
 from tests.auth.signing import CAREGIVER_1, CLIENT_1, caregiver, ec_key, me, signed
@@ -84,7 +84,9 @@ def test_the_issuer_and_audience_of_the_settings_are_checked(check: Callable[...
 
     assert check(token, token_issuer="issuer", token_audience="care").exit_code == 0
     assert check(token, token_issuer="other").output.startswith("refused: issuer\n")
-    assert check(token, token_audience="other").output.startswith("refused: audience\n")
+    refused = check(token, token_audience="other").output
+    assert refused.startswith("refused: audience\n")
+    assert refused in pages.read("docs/observability.md")
 
 
 def test_an_unknown_key_id_is_explained(check: Callable[..., Any]) -> None:
