@@ -21,6 +21,7 @@ from app.cli.import_data import import_command
 from app.cli.legacy import legacy
 from app.cli.legacy_compare import compare
 from app.cli.legacy_reconcile import reconcile
+from app.cli.legacy_shadow import shadow
 from app.cli.pages import pages
 from app.cli.restore import restore
 from app.cli.schema import schema
@@ -88,5 +89,5 @@ data = [
 administration = [account, books, audit, deliveries, legacy]
 for command in [*service, *data, *administration]:
     main.add_command(command)
-legacy.add_command(compare)
-legacy.add_command(reconcile)
+for command in [compare, reconcile, shadow]:
+    legacy.add_command(command)

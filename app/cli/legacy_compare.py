@@ -110,7 +110,7 @@ def compare(
 
 def warn(comparison: Comparison) -> None:
     for side in (comparison.old, comparison.new):
-        if side and side.tokens and side.address.exposes_tokens:
+        if side and side.address.exposes_tokens:
             click.echo(f"warning: tokens are sent to the {side.name} service unencrypted", err=True)
     if comparison.with_changes:
         click.echo("warning: calls that change data are sent to all services", err=True)

@@ -1,5 +1,7 @@
 """The four legacy paths, and their names in metrics and reports."""
 
+import re
+
 ROOT = "/gateway"
 SESSIONS = f"{ROOT}/profile/client/session"
 ASSIGNMENTS = f"{ROOT}/profile/caregiver/session/assignment"
@@ -10,3 +12,9 @@ GET_CAREGIVER_ASSIGNMENT = f"GET {ASSIGNMENTS}/{{id}}"
 ASSIGN_HOMEWORK = f"PUT {ASSIGNMENTS}"
 
 PATHS = (LIST_CLIENT_SESSIONS, LIST_CAREGIVER_ASSIGNMENTS, GET_CAREGIVER_ASSIGNMENT, ASSIGN_HOMEWORK)
+
+
+def path_name(method: str, target: str) -> str | None:
+    """The one of PATHS that a request is for; None for other requests."""
+    name = f"{method} {target.partition('?')[0]}"
+    return next((each for each in PATHS if re.fullmatch(each.replace("{id}", "[^/]+"), name)), None)

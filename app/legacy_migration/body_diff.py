@@ -3,13 +3,14 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
-from itertools import zip_longest
+from itertools import islice, zip_longest
 from typing import Any
 
 import orjson
 
 from app.legacy_migration.masks import Masks
 
+MAX_DIFFERENCES = 1000  # of one body; more take long to find
 MISSING = object()  # the value of a member that only the other side has
 
 
@@ -39,7 +40,7 @@ def compare_bodies(old: bytes, new: bytes, masks: Masks) -> tuple[Likeness, list
             old_value, new_value = orjson.loads(old), orjson.loads(new)
         if old == new:
             return Likeness.SAME, []
-        found = list(differences(old_value, new_value, ""))
+        found = list(islice(differences(old_value, new_value, ""), MAX_DIFFERENCES))
     except (orjson.JSONDecodeError, RecursionError):  # neither service nests values deeply
         return (Likeness.SAME if is_equal else Likeness.BYTES), []
     if found:

@@ -4,8 +4,9 @@ import http.client
 import socket
 import ssl
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cache, partial
 from urllib.parse import urlsplit
 
 from app.legacy_migration import LegacyMigrationError
@@ -15,6 +16,9 @@ MAX_RESPONSE_BYTES = 64 * 1024 * 1024
 CHUNK_BYTES = 65536
 MAX_ATTEMPTS = 5
 MAX_RETRY_SECONDS = 60
+IDLE_SECONDS = 4  # many services close idle connections after 5 s, and firewalls forget them
+
+tls_context = cache(ssl.create_default_context)  # reading the certificates takes long
 
 
 class RequestFailed(Exception):
@@ -26,6 +30,7 @@ class Response:
     status: int
     headers: Mapping[str, str]  # names in lower case; values of repeated headers are joined
     body: bytes
+    received: list[tuple[str, str]] = field(default_factory=list)  # all headers, in their order and case
 
 
 @dataclass(frozen=True)
@@ -61,10 +66,12 @@ def is_visible_ascii(text: str) -> bool:
 class Connection:
     """A persistent connection to a service, for one thread."""
 
-    def __init__(self, address: Address, timeout: float) -> None:
+    def __init__(self, address: Address, timeout: float, max_bytes: int = MAX_RESPONSE_BYTES) -> None:
         self.address = address
         self.timeout = timeout
+        self.max_bytes = max_bytes
         self.connection: http.client.HTTPConnection | None = None
+        self.last_use = 0.0
 
     def send(
         self,
@@ -92,7 +99,7 @@ class Connection:
 
         A change gets a new connection at once: after a failure on a reused one its outcome is unknown.
         """
-        if method not in SAFE_METHODS:
+        if method not in SAFE_METHODS or time.monotonic() > self.last_use + IDLE_SECONDS:
             self.close()
         try:
             if self.connection is not None:
@@ -114,19 +121,21 @@ class Connection:
         while chunk := response.read(CHUNK_BYTES):
             chunks.append(chunk)
             size += len(chunk)
-            if size > MAX_RESPONSE_BYTES or time.monotonic() > deadline:
+            if size > self.max_bytes or time.monotonic() > deadline:
                 raise TimeoutError
-        received: dict[str, str] = {}
-        for name, value in response.getheaders():
-            key = name.lower()
-            received[key] = f"{received[key]}, {value}" if key in received else value
+        if response.length:  # the body is shorter than its Content-Length; http.client does not complain
+            raise http.client.IncompleteRead(b"", response.length)
+        joined = {each.lower(): ", ".join(response.headers.get_all(each, [])) for each in response.headers}
         if response.will_close:
             self.close()
-        return Response(response.status, received, b"".join(chunks))
+        self.last_use = time.monotonic()
+        return Response(response.status, joined, b"".join(chunks), response.getheaders())
 
     def open(self) -> http.client.HTTPConnection:
         address = self.address
-        kind = http.client.HTTPSConnection if address.is_secure else http.client.HTTPConnection
+        kind: Callable[..., http.client.HTTPConnection] = http.client.HTTPConnection
+        if address.is_secure:
+            kind = partial(http.client.HTTPSConnection, context=tls_context())
         connection = kind(address.host, address.port, timeout=self.timeout)
         try:
             connection.connect()

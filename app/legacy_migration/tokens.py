@@ -5,6 +5,7 @@ import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from app.auth.tokens import unverified_claims
 from app.care.context import Role
 from app.legacy_migration import LegacyMigrationError
 
@@ -60,11 +61,6 @@ def read_token(role: Role, words: list[str], place: str, claim: str) -> UserToke
 
 def user_of(token: str, claim: str) -> str | None:
     """The user name in the token. The service verifies the token itself."""
-    import jwt  # slow to import, and other commands do not need it
-
-    try:
-        claims = jwt.decode(token, options={"verify_signature": False})
-    except jwt.PyJWTError:
-        return None
+    claims = unverified_claims(token)
     user = claims.get(claim, claims.get("sub"))
     return user if isinstance(user, str) and user.strip() else None

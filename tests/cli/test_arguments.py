@@ -56,6 +56,7 @@ ERRORS = {
     "import none.jsonl": "Invalid value for 'FILE': Path 'none.jsonl' does not exist.",
     "legacy compare . --new http://127.0.0.1": "give either --old or --recorded",
     "legacy report --days 0": "Invalid value for '--days': 0 is not in the range 1<=x<=200.",
+    "legacy shadow --port 8001": "give --old, --new and --port",
     "serve --port 65536": "Invalid value for '--port': 65536 is not in the range 1<=x<=65535.",
     "serve --workers 0": "Invalid value for '--workers': 0 is not in the range 1<=x<=64.",
     "token": "Missing option '--role'.",

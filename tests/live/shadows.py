@@ -1,0 +1,136 @@
+"""`legacy shadow` as a process between raw old and new services, whose responses are bytes by path."""
+
+import re
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from http.client import HTTPConnection
+from pathlib import Path
+from signal import SIGTERM
+from socketserver import BaseRequestHandler, ThreadingTCPServer
+from urllib.parse import urlsplit
+
+import httpx2
+
+from tests.live.processes import PATIENCE, Process, free_port, spawn
+
+Answer = bytes | Callable[[], bytes]
+LENGTH = re.compile(rb"\r\ncontent-length: (\d+)", re.IGNORECASE)
+
+
+class RawService:
+    """Answers each request with the bytes of its path; empty bytes reset the connection."""
+
+    def __init__(self, answers: dict[str, Answer]) -> None:
+        self.answers = answers
+        self.requests: list[bytes] = []  # complete
+
+    @contextmanager
+    def running(self) -> Iterator[str]:
+        service = self
+
+        class Handler(BaseRequestHandler):
+            def handle(self) -> None:
+                while request := read_request(self.request):
+                    service.requests.append(request)
+                    answer = service.answers[request.split(b" ")[1].decode()]
+                    answer = answer() if callable(answer) else answer
+                    if not answer:
+                        self.request.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+                    with suppress(ConnectionError):
+                        self.request.sendall(answer)
+                    if not answer or b"\r\nConnection: close" in answer:
+                        return
+
+        ThreadingTCPServer.allow_reuse_address = True
+        with ThreadingTCPServer(("127.0.0.1", 0), Handler) as server:
+            server.daemon_threads = True
+            threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}).start()
+            try:
+                yield f"http://127.0.0.1:{server.server_address[1]}"
+            finally:
+                server.shutdown()
+
+
+def read_request(connection: socket.socket) -> bytes:
+    data = b""
+    with suppress(ConnectionError):
+        while part := connection.recv(65536):
+            data += part
+            head, separator, body = data.partition(b"\r\n\r\n")
+            length = LENGTH.search(head)
+            if separator and len(body) >= (int(length[1]) if length else 0):
+                return data
+    return b""
+
+
+@dataclass
+class RunningShadow:
+    process: Process
+    url: str
+    metrics_port: int
+    log: Path
+    state: Path
+
+    def fetch(
+        self, path: str, method: str = "GET", body: bytes | None = None, **headers: str
+    ) -> tuple[int, list[tuple[str, str]], bytes]:
+        return fetch(self.url, path, method, body, **headers)
+
+    def metrics(self) -> str:
+        return httpx2.get(f"http://127.0.0.1:{self.metrics_port}/metrics", verify=False).text
+
+    def wait_for(self, *texts: str) -> str:
+        """The metrics, as soon as they contain the texts."""
+        until = time.monotonic() + PATIENCE
+        while not all(text in (shown := self.metrics()) for text in texts):
+            assert time.monotonic() < until, shown
+            time.sleep(0.02)  # between two reads; the text itself is what is waited for
+        return shown
+
+    def stop(self) -> tuple[int, list[str]]:
+        self.process.send_signal(SIGTERM)
+        return self.process.wait(), self.log.read_text().splitlines()
+
+
+def fetch(
+    url: str, path: str, method: str = "GET", body: bytes | None = None, **headers: str
+) -> tuple[int, list[tuple[str, str]], bytes]:
+    """The status, the headers in their order and case, and the body as it was sent."""
+    connection = HTTPConnection(urlsplit(url).netloc, timeout=PATIENCE)
+    try:
+        connection.request(method, path, body, headers)
+        response = connection.getresponse()
+        return response.status, response.getheaders(), response.read()
+    finally:
+        connection.close()
+
+
+@contextmanager
+def shadowing(folder: Path, old: str, new: str, *options: str) -> Iterator[RunningShadow]:
+    port, metrics_port = free_port(), free_port()
+    log, state = folder / "shadow.log", folder / "shadow.json"
+    addresses = ["--old", old, "--new", new, "--port", str(port), "--metrics-port", str(metrics_port)]
+    with log.open("w+") as output:
+        words = ["legacy", "shadow", *addresses, "--state", str(state), *options]
+        process = spawn(words, "", {"env": "development"}, output)
+        assert isinstance(process, Process)
+        try:
+            wait_for_port(process, port, log)
+            yield RunningShadow(process, f"http://127.0.0.1:{port}", metrics_port, log, state)
+        finally:
+            process.kill()
+            process.wait()
+
+
+def wait_for_port(process: Process, port: int, log: Path) -> None:
+    until = time.monotonic() + PATIENCE
+    while process.poll() is None and time.monotonic() < until:
+        try:
+            return socket.create_connection(("127.0.0.1", port)).close()
+        except ConnectionError:
+            time.sleep(0.02)
+    raise AssertionError(f"not ready:\n{log.read_text()}")
