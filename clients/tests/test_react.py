@@ -101,6 +101,11 @@ def role(name: str) -> str:
     return f"[...document.querySelectorAll('[role={name}]')].map((one) => one.innerText).join()"
 
 
+def faults(page: Page) -> list[str]:
+    """Errors in the console, except the 422 for the hash of a document that the service does not know yet."""
+    return [error for error in page.errors if "status of 422" not in error]
+
+
 def write(page: Page, element: str, text: str) -> None:
     page.click(element)
     page.evaluate(f"({element}).select()")
@@ -145,7 +150,7 @@ def test_the_list_is_paged_and_events_change_it(built: str, page: Page) -> None:
     page.until(f"{role('status')} === '12 of 12' && !{button('Show more')}")
     assert page.evaluate(f"!!{button(SECOND + ' Submitted')}")
     until_heard(page, give_feedback, button(f"{SECOND} Feedback received"))
-    assert page.errors == []
+    assert faults(page) == []
 
 
 def test_the_second_of_two_tabs_gets_both_texts_and_a_choice(built: str, page: Page) -> None:
@@ -179,7 +184,7 @@ def test_the_second_of_two_tabs_gets_both_texts_and_a_choice(built: str, page: P
         page.click(button("Save draft"))
         page.click(button("Use the other one"))
         page.until(f"{text}.value === 'The snow' && !{role('alert')}")
-        assert (page.errors, other.errors) == ([], [])
+        assert (faults(page), faults(other)) == ([], [])
 
 
 def test_a_rejected_token_asks_the_person_to_sign_in_again(built: str, page: Page) -> None:
@@ -195,4 +200,4 @@ def test_in_development_the_token_comes_from_the_environment(development_server:
     page.open(development_server)
 
     page.until(button(FIRST))
-    assert page.errors == []
+    assert faults(page) == []
