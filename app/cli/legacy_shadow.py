@@ -9,7 +9,6 @@ from pathlib import Path
 
 import click
 import orjson
-from prometheus_client import REGISTRY, start_http_server
 
 from app.cli.common import Group, WholeNumber, settings_or_warn
 from app.cli.export import open_output
@@ -53,7 +52,8 @@ def shadow(
         return
     if old is None or new is None or port is None:
         raise click.UsageError("give --old, --new and --port")
-    import uvicorn  # slow to import
+    import uvicorn  # slow to import, like prometheus_client
+    from prometheus_client import REGISTRY, start_http_server
 
     settings = settings_or_warn()
     one, other = Service("old", read_address(old), []), Service("new", read_address(new), [])

@@ -5,15 +5,18 @@ import threading
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import orjson
-from prometheus_client.core import CounterMetricFamily, Metric
 
 from app.care.context import utc_now
 from app.legacy_migration import LegacyMigrationError
 from app.legacy_migration.body_diff import MISSING, Difference, Likeness
 from app.legacy_migration.comparison import CallResult
 from app.telemetry.wording import counted
+
+if TYPE_CHECKING:
+    from prometheus_client.core import Metric
 
 MAX_SERIES = 1000  # above it, new applications and members are OTHER
 OTHER = "other"
@@ -95,8 +98,10 @@ class Counts:
         rest = [f"{self.total('answers', each):,} {each}" for each in NOT_COMPARED]
         return ", ".join([f"{counted(answers, 'answer')} of {counted(days, 'day')}", differences, *rest])
 
-    def collect(self) -> Iterator[Metric]:
-        """For prometheus_client."""
+    def collect(self) -> "Iterator[Metric]":
+        """For prometheus_client, which other commands do not import."""
+        from prometheus_client.core import CounterMetricFamily
+
         for family, labels in LABELS.items():
             metric = CounterMetricFamily(f"care_shadow_{family}", f"Compared {family}.", labels=labels)
             for key, number in self.of(family):
