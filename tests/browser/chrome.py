@@ -32,6 +32,10 @@ FLAGS = (
 )
 
 
+class Navigated(Exception):
+    """The document was replaced by another, or there is none for a moment."""
+
+
 class Page:
     def __init__(self, socket: ClientConnection) -> None:
         self.socket = socket
@@ -47,6 +51,8 @@ class Page:
         number = self.post(method, session, **params)
         while (message := self.receive()).get("id") != number:
             pass
+        if "error" in message and method == "Runtime.evaluate":
+            raise Navigated(message)
         assert "error" not in message, (method, message)
         return message["result"]
 
@@ -95,7 +101,7 @@ class Page:
         self.evaluate("globalThis.isOld = true")
         self.send("Page.reload")
         for _ in range(200):
-            with suppress(AssertionError):  # there may be no document for a moment
+            with suppress(Navigated):
                 if not self.evaluate("globalThis.isOld"):
                     return
         raise AssertionError("the page does not reload")
@@ -106,18 +112,20 @@ class Page:
         return result["result"].get("value")
 
     def until(self, expression: str, seconds: float = TIMEOUT_SECONDS) -> None:
-        """Waits until the expression is true or an object."""
-        found = self.evaluate(
-            f"""new Promise((done) => {{
-              const end = performance.now() + {seconds * 1000};
-              const look = () => {{
-                let found = false;
-                try {{ found = !!({expression}); }} catch {{ /* no such element yet */ }}
-                if (found || performance.now() > end) done(found); else setTimeout(look, 25);
-              }};
-              look();
-            }})"""
-        )
+        """Waits until the expression is true or an object, also in the next document."""
+        looking = f"""new Promise((done) => {{
+          const end = performance.now() + {seconds * 1000};
+          const look = () => {{
+            let found = false;
+            try {{ found = !!({expression}); }} catch {{ /* no such element yet */ }}
+            if (found || performance.now() > end) done(found); else setTimeout(look, 25);
+          }};
+          look();
+        }})"""
+        found = None
+        while found is None:
+            with suppress(Navigated):
+                found = self.evaluate(looking)
         assert found, f"{expression}\n{self.errors}\n{self.evaluate('document.body.innerText')[:2000]}"
 
     def click(self, element: str) -> None:
