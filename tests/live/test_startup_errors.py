@@ -15,7 +15,7 @@ from tests.live.processes import PATIENCE, free_port, run, start
 pytestmark = pytest.mark.live
 TABLES = "the database has no tables; run `care-gateway migrate`"
 NO_KEY = "no key to verify tokens with: set CARE_TOKEN_KEY or CARE_TOKEN_JWKS (or CARE_ENV=development)"
-SECRET = "a secret that nobody is told, 32"
+SECRET = "a shared secret of 32 characters"
 
 
 @pytest.fixture
@@ -57,27 +57,27 @@ ERRORS = {
         "CARE_DATABSE_URL is not a setting; did you mean CARE_DATABASE_URL?",
     ),
     "no such way to encrypt": (
-        {"database_url": "postgresql://care:never-told@127.0.0.1:1/care?sslmode=verify-ful"},
+        {"database_url": "postgresql://care:my-password@127.0.0.1:1/care?sslmode=verify-ful"},
         "the address of the PostgreSQL database cannot be used: `sslmode` parameter must be one of: "
         "disable, allow, prefer, require, verify-ca, verify-full",
     ),
     "PostgreSQL away": (
-        {"database_url": "postgresql://care:never-told@127.0.0.1:1/care"},
+        {"database_url": "postgresql://care:my-password@127.0.0.1:1/care"},
         "the PostgreSQL database cannot be opened: 127.0.0.1:1 refuses connections "
         "(check the port, and that PostgreSQL runs and listens there)",
     ),
     "PostgreSQL unknown": (
-        {"database_url": "postgresql://care:never-told@nowhere.invalid/care"},
+        {"database_url": "postgresql://care:my-password@nowhere.invalid/care"},
         "the PostgreSQL database cannot be opened: nowhere.invalid:5432 is not known to the name service "
         "(check the host, and write `@` in a password as %40)",
     ),
     "PostgreSQL at an invalid port": (
-        {"database_url": "postgresql://care:never#told@127.0.0.1/care"},
+        {"database_url": "postgresql://care:my#password@127.0.0.1/care"},
         "the address of the PostgreSQL database cannot be read; "
         "write special characters in the user name and password as %XX",
     ),
     "no root certificate": (
-        {"database_url": "postgresql://care:never-told@127.0.0.1:1/care?sslmode=verify-full"},
+        {"database_url": "postgresql://care:my-password@127.0.0.1:1/care?sslmode=verify-full"},
         "the address of the PostgreSQL database needs sslrootcert=FILE: root certificate file "
         f'"{Path.home()}/.postgresql/root.crt" does not exist or cannot be accessed',
     ),

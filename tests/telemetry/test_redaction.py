@@ -14,7 +14,7 @@ from tests.callers import Gateway, opened
 from tests.db import raw
 from tests.factories import a_world
 
-SECRET = "Nobody else may read this"
+SECRET = "My neighbour shouts at night"
 
 
 @pytest.fixture
