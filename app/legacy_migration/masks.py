@@ -44,32 +44,34 @@ class Masks:
 
     def apply(self, body: bytes) -> bytes:
         """Replaces each masked value of a JSON body by null and keeps all other bytes."""
-        tokens = list(JSON_TOKEN.finditer(body))
+        tokens = [each for each in JSON_TOKEN.finditer(body)]  # in `list` other threads would wait
         cuts: list[tuple[int, int]] = []
-
-        def read_value(index: int, path: Path | None) -> int:
-            """Returns the index of the token after the value. Inside a masked value the path is None."""
-            is_masked = path is not None and self.match_path(path)
-            first = tokens[index]
-            index += 1
-            if first[1] in b"{[":
-                position = 0
-                while tokens[index][1] not in b"}]":
-                    index += tokens[index][1] == b","
-                    step: Step = position
-                    if first[1] == b"{":
-                        step = orjson.loads(tokens[index][1])
-                        index += 2
-                    index = read_value(index, None if is_masked or path is None else (*path, step))
-                    position += 1
-                index += 1
-            if is_masked:
-                cuts.append((first.start(1), tokens[index - 1].end(1)))
-            return index
-
-        read_value(0, ())
+        self.find_masked(tokens, 0, (), cuts)
         starts, ends = [0, *(end for _, end in cuts)], [*(start for start, _ in cuts), len(body)]
         return b"null".join(body[start:end] for start, end in zip(starts, ends, strict=True))
+
+    def find_masked(
+        self, tokens: list[re.Match[bytes]], index: int, path: Path | None, cuts: list[tuple[int, int]]
+    ) -> int:
+        """Returns the index of the token after the value. Inside a masked value the path is None."""
+        is_masked = path is not None and self.match_path(path)
+        first = tokens[index]
+        index += 1
+        if first[1] in b"{[":
+            position = 0
+            while tokens[index][1] not in b"}]":
+                index += tokens[index][1] == b","
+                step: Step = position
+                if first[1] == b"{":
+                    step = orjson.loads(tokens[index][1])
+                    index += 2
+                below = None if is_masked or path is None else (*path, step)
+                index = self.find_masked(tokens, index, below, cuts)
+                position += 1
+            index += 1
+        if is_masked:
+            cuts.append((first.start(1), tokens[index - 1].end(1)))
+        return index
 
 
 def is_match(steps: Path, path: Path) -> bool:
