@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from app.db.admin.replication import reading_waiting_commits
+from app.db.drivers.waiting_commits import reading_waiting_commits
 from app.doctor.findings import Finding, Installation, failed, ok, warning
 from app.telemetry.wording import counted
 

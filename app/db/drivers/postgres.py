@@ -12,7 +12,8 @@ from typing import Any, TypeVar
 from app.db.drivers.citus import is_distributed, steps_on_citus
 from app.db.drivers.connections import ACQUIRE_SECONDS, Primary, open_pool
 from app.db.drivers.faults import CONFLICTS, is_lost, is_of_worker, is_open, raising_unavailable
-from app.db.drivers.interface import CHANNEL, DatabaseUnavailable, Occupancy, OutcomeUnknown
+from app.db.drivers.interface import CHANNEL, DatabaseError, DatabaseUnavailable, Occupancy, OutcomeUnknown
+from app.db.drivers.waiting_commits import reading_waiting_commits
 from app.db.sql import (
     DATABASE_KIND,
     Bulk,
@@ -35,6 +36,8 @@ ATTEMPTS = 5  # to commit a change that conflicts with others
 PAUSE_SECONDS = 0.05  # before the next attempt, at most
 UNKNOWN = "the database went away; whether the change was kept is not known"
 UNCONFIRMED = "the database did not confirm the change in time; whether it is kept is not known"
+COMMIT_SECONDS = 5  # less than ACQUIRE_SECONDS: commits that wait must not make reads fail
+MIN_WAIT = 0.5  # seconds for which a commit waits if the standby is lost
 NOTIFY = f"SELECT pg_notify('{CHANNEL}', parties) FROM unnest($1::text[]) AS parties"
 
 logger = logging.getLogger("care.database")
@@ -45,17 +48,19 @@ class PostgresDatabase:
         self,
         primary: Primary,
         pool: Any,
-        acquire_seconds: float | None,
+        is_patient: bool,
         is_pooled: bool,
         is_distributed: bool = False,
     ) -> None:
         self.primary = primary
         self.pool = pool
         self.is_distributed = is_distributed
-        self.acquire_seconds = acquire_seconds
+        self.acquire_seconds = None if is_patient else ACQUIRE_SECONDS
+        self.commit_seconds = None if is_patient else COMMIT_SECONDS
         self.is_pooled = is_pooled  # by PgBouncer, through which no notification arrives
         self.turns = asyncio.Semaphore(pool.get_max_size())  # asyncpg's pool does not keep the order
         self.idle: list[Any] = []
+        self.has_unconfirmed = False  # a commit may still wait for a lost standby
         self.losses = 0  # a connection from before the last loss is not used again
         self.unannounced: set[str] = set()
         self.announcing: asyncio.Task[None] | None = None
@@ -75,6 +80,7 @@ class PostgresDatabase:
             try:
                 result = await self.run(observed(operation, partial(add_parties, parties)))
             except DatabaseUnavailable as fault:
+                self.has_unconfirmed |= isinstance(fault, OutcomeUnknown)
                 if not attempts or not isinstance(fault.__cause__, CONFLICTS):
                     raise
                 await asyncio.sleep(random.random() * PAUSE_SECONDS)
@@ -93,9 +99,19 @@ class PostgresDatabase:
         except StopIteration as done:
             return done.value  # type: ignore[no-any-return]
         async with self.connection() as connection:
+            if self.has_unconfirmed and "readonly" not in transaction:
+                await self.refuse_while_commits_wait(connection)
             if isinstance(step, OnlyStatement):
                 return await run_steps_on_postgres(connection, operation, step)
-            return await run_transaction(connection, operation, step, **transaction)
+            return await run_transaction(connection, operation, step, self.commit_seconds, **transaction)
+
+    async def refuse_while_commits_wait(self, connection: Any) -> None:
+        """Until the standby is back, a commit keeps its process of PostgreSQL, also without its connection.
+        Every further change would keep one more, until PostgreSQL accepts no connections."""
+        _, seconds = await run_steps_on_postgres(connection, reading_waiting_commits())
+        if seconds > MIN_WAIT:
+            raise DatabaseUnavailable from DatabaseError("earlier changes wait for a synchronous standby")
+        self.has_unconfirmed = False
 
     def announce(self, parties: set[str]) -> None:
         """Announces committed events to all processes. With NOTIFY in the transaction of the change, only one
@@ -199,11 +215,12 @@ async def open_postgres(url: str, connections: int, patience: float | None) -> P
     pool, is_pooled = await open_pool(primary, connections, patience)
     async with pool.acquire() as connection:
         distributed = await is_distributed(connection)
-    seconds = None if patience is None else ACQUIRE_SECONDS
-    return PostgresDatabase(primary, pool, seconds, is_pooled, distributed)
+    return PostgresDatabase(primary, pool, patience is None, is_pooled, distributed)
 
 
-async def run_transaction(connection: Any, operation: Operation[Result], step: Step, **kind: Any) -> Result:
+async def run_transaction(
+    connection: Any, operation: Operation[Result], step: Step, commit_seconds: float | None, **kind: Any
+) -> Result:
     transaction = connection.transaction(**kind)
     with raising_unavailable():
         await transaction.start()
@@ -215,7 +232,8 @@ async def run_transaction(connection: Any, operation: Operation[Result], step: S
         raise
     with raising_unavailable():
         try:
-            await transaction.commit()
+            async with asyncio.timeout(commit_seconds):
+                await transaction.commit()
         except Exception as error:
             if is_lost(error):
                 raise OutcomeUnknown(UNCONFIRMED if isinstance(error, TimeoutError) else UNKNOWN) from error

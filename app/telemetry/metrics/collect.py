@@ -24,8 +24,8 @@ from prometheus_client.utils import floatToGoString
 from app.auth.keys import KeySet
 from app.auth.refusals import Reason
 from app.db.admin.backlog import Backlog, reading_backlog
-from app.db.admin.replication import reading_waiting_commits
 from app.db.drivers.interface import Database, sqlite_path
+from app.db.drivers.waiting_commits import reading_waiting_commits
 from app.events.notifications import Notifier
 from app.server.admission import AdmissionControl
 from app.telemetry import counters

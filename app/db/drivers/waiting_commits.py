@@ -1,4 +1,4 @@
-"""Commits that wait for a synchronous standby, for doctor and metrics."""
+"""Commits that wait for a synchronous standby."""
 
 from sqlalchemy import text
 
