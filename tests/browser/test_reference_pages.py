@@ -4,10 +4,13 @@ Search, filter, copy buttons, links and the requests of the REST reference work.
 """
 
 import re
+from typing import Any
 
 import httpx2
 import pytest
+from graphql import parse, print_ast
 
+from tests.browser.browsers import ROOT
 from tests.browser.chrome import Page
 from tests.browser.conftest import SCREENSHOTS, assert_no_errors_and_no_foreign_requests
 from tests.live.processes import Served
@@ -34,10 +37,31 @@ HEADINGS_HOLD_THEIR_CALLS = """[...document.querySelectorAll("summary code")].ev
   call.getBoundingClientRect().bottom <= call.parentElement.getBoundingClientRect().bottom)"""
 
 
+SCHEMA_ROWS = """Object.fromEntries([...document.querySelectorAll(".schema dl > [id]")].map((row) =>
+  [row.id, [...row.querySelectorAll("b, dt code, p")].map((one) => one.textContent.trim())]))"""
+BROKEN_ANCHORS = """[...document.querySelectorAll('#page a[href^="#"]')].map(({ hash }) => hash.slice(1))
+  .filter((id) => !document.getElementById(id))"""
+
+
 def named(text: str, selector: str = "button") -> str:
     """The first visible element that begins with the text."""
     every = f"[...document.querySelectorAll('{selector}')]"
     return f"{every}.find((one) => one.offsetWidth && one.textContent.trim().startsWith('{text}'))"
+
+
+def members_of(definition: Any) -> tuple[Any, ...]:
+    return getattr(definition, "fields", None) or getattr(definition, "values", None) or ()
+
+
+def row_texts(one: Any) -> list[str]:
+    """Name, type with default, description, and the same of each argument."""
+    texts = [one.name.value]
+    if hasattr(one, "type"):
+        default = getattr(one, "default_value", None)
+        texts.append(print_ast(one.type) + (f" = {print_ast(default)}" if default else ""))
+    texts.append(one.description.value.replace("`", ""))
+    arguments = getattr(one, "arguments", None) or ()
+    return texts + ["Arguments"] * bool(arguments) + [text for each in arguments for text in row_texts(each)]
 
 
 @pytest.mark.parametrize("mode", ["light", "dark"])
@@ -117,6 +141,23 @@ def test_the_filter_finds_types_and_fields(served: Served, page: Page) -> None:
     assert_no_errors_and_no_foreign_requests(served, page)
 
 
+def test_the_schema_has_a_row_for_each_field_and_links_its_type(served: Served, page: Page) -> None:
+    page.open(f"{served.url}/schema#Query.assignments", 1280, 900)
+    page.until(READY)
+    text = (ROOT / "schema.graphql").read_text(encoding="utf-8")
+    assert page.evaluate(SCHEMA_ROWS) == {
+        f"{definition.name.value}.{member.name.value}": row_texts(member)
+        for definition in parse(text).definitions
+        for member in members_of(definition)
+    }
+    assert page.evaluate(BROKEN_ANCHORS) == []
+    page.click(named("AssignmentConnection", "dt a"))
+    page.until("location.hash === '#AssignmentConnection'")
+    page.until("document.querySelector(':target h2').getBoundingClientRect().top > 56")
+    assert page.evaluate("document.querySelector(':target h2').getBoundingClientRect().top") < 200
+    assert_no_errors_and_no_foreign_requests(served, page)
+
+
 def test_copy_buttons_copy_the_whole_text(served: Served, page: Page) -> None:
     origin = {"origin": served.url, "permissions": ["clipboardReadWrite", "clipboardSanitizedWrite"]}
     page.send("Browser.grantPermissions", **origin)
@@ -137,8 +178,12 @@ def test_copy_buttons_copy_the_whole_text(served: Served, page: Page) -> None:
     page.until(READY)
     page.click(named("Copy all"))
     page.until("document.querySelector('[data-copy][data-done]')")
+    whole = httpx2.get(f"{served.url}/schema.graphql", verify=False).text
+    assert page.evaluate("navigator.clipboard.readText()") == whole
+    page.click("document.querySelector('#PageInfo [data-text]')")
+    page.until("document.querySelector('#PageInfo [data-done]')")
     copied = page.evaluate("navigator.clipboard.readText()")
-    assert copied == httpx2.get(f"{served.url}/schema.graphql", verify=False).text
+    assert "type PageInfo {" in copied and copied in whole
     assert_no_errors_and_no_foreign_requests(served, page)
 
 

@@ -1,10 +1,11 @@
-// Renders schema.graphql: a section for each type, and an index of types and fields.
+// Renders schema.graphql: a section for each type with a row for each field, and an index of types and fields.
 
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { parse } from "graphql";
+import { parse, print } from "graphql";
 import { markdown } from "./docs.mjs";
-import { highlight } from "./site/highlighting.js";
+
+const { escapeHtml } = markdown.utils;
 
 const ROOTS = ["Query", "Mutation", "Subscription"];
 const GROUPS = {
@@ -18,7 +19,6 @@ const GROUPS = {
 export function renderSchema(root) {
   const sdl = readFileSync(join(root, "schema.graphql"), "utf8");
   const definitions = parse(sdl).definitions.filter(({ name }) => name);
-  const names = new Set(definitions.map(({ name }) => name.value));
   const roots = ROOTS.flatMap((name) => definitions.filter((one) => one.name.value === name));
   const others = definitions.filter((one) => !roots.includes(one));
   const groups = [
@@ -37,7 +37,7 @@ ${groups.map(index).join("")}</nav>
 <h1>GraphQL schema</h1>
 <p>${members.length} types. For tools: <a href="/schema.graphql">schema.graphql</a>
 <button type="button" data-copy="/schema.graphql">Copy all</button></p>
-${members.map((one) => section(one, sdl, names)).join("")}</main>
+${members.map((one) => section(one, definitions, sdl)).join("")}</main>
 </div>
 `,
   };
@@ -46,8 +46,7 @@ ${members.map((one) => section(one, sdl, names)).join("")}</main>
 /** The fields of a root are always shown; those of a type while they match the filter. */
 function index([title, members, isRoot]) {
   const entry = (id, text) => `<a href="#${id}">${text}</a>`;
-  const fields = ({ name, fields, values }) =>
-    (fields ?? values ?? []).map((one) => field(`${name.value}.${one.name.value}`, one.name.value)).join("");
+  const fields = (type) => membersOf(type).map(({ name }) => field(`${type.name.value}.${name.value}`, name.value)).join("");
   const field = (id, text) => `<li${isRoot ? "" : " hidden"}>${entry(id, text)}</li>`;
   const type = (one) => `<li>${entry(one.name.value, one.name.value)}<ul>${fields(one)}</ul></li>`;
   const types = members.map((one) => (isRoot ? fields(one) : type(one)));
@@ -55,19 +54,30 @@ function index([title, members, isRoot]) {
   return `<section${isRoot ? " data-root" : ""}><h2>${heading}</h2>\n<ul>${types.join("")}</ul></section>\n`;
 }
 
-function section(definition, sdl, names) {
-  const { name, description, kind, loc } = definition;
-  const start = description ? description.loc.end + 1 : loc.start;
-  const firstLine = description ? description.loc.endToken.line + 1 : loc.startToken.line;
-  const lines = highlight(sdl.slice(start, loc.end), "graphql").split("\n");
-  for (const field of definition.fields ?? definition.values ?? []) {
-    const at = field.loc.startToken.line - firstLine; // of its description
-    lines[at] = `<a id="${name.value}.${field.name.value}"></a>${lines[at]}`;
-  }
-  return `<section id="${name.value}">
-<h2>${name.value} <small>${WORDS[kind]}</small> <a class="anchor" href="#${name.value}" aria-hidden="true" tabindex="-1">#</a></h2>
-${markdown.render(description?.value ?? "")}<pre tabindex="0"><code>${linked(lines.join("\n"), names, name.value)}</code></pre>
-</section>
+const membersOf = ({ fields, values, arguments: own }) => fields ?? values ?? own ?? [];
+
+function section(definition, definitions, sdl) {
+  const { name: { value: name }, kind, loc } = definition;
+  const names = definitions.map((one) => one.name.value);
+  const link = (text) => escapeHtml(text).replace(/\w+/g, (word) => (names.includes(word) ? `<a href="#${word}">${word}</a>` : word));
+  const list = (title, types) => (types?.length ? `<p class="soft">${title} <code>${link(types.join(", "))}</code></p>\n` : "");
+  const implementing = definitions.filter((one) => one.interfaces?.some((each) => each.name.value === name));
+
+  const row = (one, id) => `<div${id ? ` id="${id}"` : ""}>
+<dt><b>${one.name.value}</b> ${signature(one)}${id ? anchor(id) : ""}</dt>
+<dd>${text(one)}${one.arguments?.length ? `<p class="label">Arguments</p>\n${rows(one)}` : ""}</dd>
+</div>`;
+  const rows = (parent, name) =>
+    `<dl>${membersOf(parent).map((one) => row(one, name && `${name}.${one.name.value}`)).join("\n")}</dl>\n`;
+  const signature = ({ type, defaultValue }) =>
+    type ? `<code>${link(print(type))}${defaultValue ? ` = ${escapeHtml(print(defaultValue))}` : ""}</code> ` : "";
+
+  return `<section id="${name}">
+<header><h2>${name} <small>${WORDS[kind]}</small> ${anchor(name)}</h2>
+<button type="button" data-text="${escapeHtml(sdl.slice(loc.start, loc.end))}" aria-label="Copy SDL of ${name}">Copy SDL</button></header>
+${text(definition)}${list("Implements", definition.interfaces?.map(print))}${list("Implemented by", implementing.map((one) => one.name.value))}\
+${list("One of", definition.types?.map(print))}${list("Allowed on", definition.locations?.map(print))}\
+${membersOf(definition).length ? rows(definition, name) : ""}</section>
 `;
 }
 
@@ -76,12 +86,15 @@ const WORDS = {
   InputObjectTypeDefinition: "input", ScalarTypeDefinition: "scalar", DirectiveDefinition: "directive",
 };
 
-/** Links the names of types outside of strings and comments, which are in elements. */
-function linked(html, names, own) {
-  let depth = 0;
-  const link = (name) => (names.has(name) && name !== own ? `<a href="#${name}">${name}</a>` : name);
-  return html.split(/(<[^>]+>)/).map((part) => {
-    if (part.startsWith("<")) depth += part.startsWith("</") ? -1 : 1;
-    return depth ? part : part.replace(/\b[A-Z]\w*\b/g, link);
-  }).join("");
+const anchor = (id) => `<a class="anchor" href="#${id}" aria-hidden="true" tabindex="-1">#</a>`;
+
+/** The description, and the directives: deprecation with its reason, others as they are written. */
+function text({ description, directives = [] }) {
+  const notes = directives.map((one) => {
+    const [reason] = one.arguments.map(({ value }) => value.value);
+    return one.name.value === "deprecated"
+      ? `<div class="deprecated"><b>Deprecated</b> ${markdown.render(reason ?? "")}</div>`
+      : `<p><code>${escapeHtml(print(one)).replace(/https?:[^&]+/, '<a href="$&">$&</a>')}</code></p>\n`;
+  });
+  return markdown.render(description?.value ?? "") + notes.join("");
 }

@@ -7,7 +7,7 @@ const all = (selector, within = document) => [...within.querySelectorAll(selecto
 
 for (const code of all("code[data-language]")) code.innerHTML = highlight(code.textContent, code.dataset.language);
 
-// ---- Copy: every code block, and buttons with an address
+// ---- Copy: every code block, and buttons with an address or a text
 
 function copies(button, read) {
   button.addEventListener("click", async () => {
@@ -24,6 +24,7 @@ for (const pre of all("pre")) {
   block.append(pre, button);
   copies(button, () => pre.innerText);
 }
+for (const button of all("[data-text]")) copies(button, () => button.dataset.text);
 for (const button of all("[data-copy]")) copies(button, async () => (await fetch(button.dataset.copy)).text());
 
 // ---- The filter of the schema's index
