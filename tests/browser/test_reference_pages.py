@@ -97,6 +97,15 @@ def test_a_request_of_the_rest_reference_is_answered(served: Served, page: Page)
     assert_no_errors_and_no_foreign_requests(served, page)
 
 
+@pytest.mark.parametrize("width", [1280, 390])
+def test_the_role_stands_beside_the_heading_of_its_box(served: Served, page: Page, width: int) -> None:
+    page.open(f"{served.url}/openapi.html", width, 900)
+    page.until(READY)
+    heading, role = "document.querySelector('[data-testid=auth-indicator]')", named("Role: caregiver")
+    page.until(f"{heading}.getBoundingClientRect().right + 8 < {role}.getBoundingClientRect().left")
+    assert_no_errors_and_no_foreign_requests(served, page)
+
+
 def test_the_search_finds_a_section(served: Served, page: Page) -> None:
     page.open(f"{served.url}/docs", 1280, 900)
     page.until(READY)

@@ -19,12 +19,15 @@ async function description() {
   return found;
 }
 
+// The original texts overlap the heading of their box.
+const authSelector = { selectedType: "Role: {type}", multipleTypes: "Both roles", selectType: "Select a role" };
 const withToken = Object.entries(tokens).map(([role, token]) => [role, { token }]);
 
 document.getElementById("page").replaceChildren(); // Scalar takes content for its own, rendered on a server
 createApiReference("#page", {
   content: await description(),
   authentication: { securitySchemes: Object.fromEntries(withToken) },
+  localization: { translations: { apiClient: { authSelector } } },
   theme: "none",
   withDefaultFonts: false,
   telemetry: false,
