@@ -22,6 +22,7 @@ RESPONSE = (
 )
 EDITED = {name: RESPONSE.replace("response", name) for name in ("operation", "variables", "request-headers")}
 RUN = "document.querySelector('.graphiql-execute-button')"
+HINT = "document.querySelector('.hint')"
 IS_RUNNING = "document.querySelector('.graphiql-execute-button').ariaLabel.startsWith('Stop')"
 
 
@@ -104,8 +105,10 @@ def test_graphiql_runs_a_query_a_mutation_and_a_subscription(served: Served, pag
     labels = page.evaluate("[...document.querySelectorAll('.examples button')].map((one) => one.textContent)")
     assert sorted(labels) == sorted(label(one) for one in EXAMPLES)
 
+    assert page.evaluate(f"{HINT}.textContent").startswith("Run the operation with ")
     page.click(RUN)
     queried = response_data(page, "sessions")
+    assert not page.evaluate(HINT)
     page.save_screenshot(SCREENSHOTS / "graphiql-2-query.png")
     assert queried == send_graphql(served, page, "client", OPERATIONS["MyRunningSessions"])
 

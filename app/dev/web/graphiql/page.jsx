@@ -6,9 +6,10 @@ import "./page.css";
 import "./theme.css";
 import { explorerPlugin } from "@graphiql/plugin-explorer";
 import { HISTORY_PLUGIN } from "@graphiql/plugin-history";
-import { pick, useGraphiQL, useGraphiQLActions } from "@graphiql/react";
+import { KEY_MAP, formatShortcutForOS, pick, useGraphiQL, useGraphiQLActions } from "@graphiql/react";
 import { GraphiQL } from "graphiql";
 import { useEffect, useRef } from "react";
+import { createPortal } from "react-dom";
 import { createRoot } from "react-dom/client";
 import { config, roles } from "./config.js";
 import { EXAMPLES, firstTabs, narrow } from "./examples.jsx";
@@ -70,6 +71,14 @@ function Panes() {
   return null;
 }
 
+/** In the pane of the response while the tab has none. */
+function Hint() {
+  const { tabs, activeTabIndex, isFetching } = useGraphiQL(pick("tabs", "activeTabIndex", "isFetching"));
+  const pane = document.querySelector(".graphiql-response");
+  if (!pane || isFetching || tabs[activeTabIndex].response) return null;
+  return createPortal(<p className="hint">Run the operation with <kbd>{formatShortcutForOS(KEY_MAP.runQuery.key)}</kbd></p>, pane);
+}
+
 const fetcher = fetcherOf(config.endpoint);
 const plugins = [EXAMPLES, explorerPlugin(), HISTORY_PLUGIN];
 
@@ -104,6 +113,7 @@ createRoot(document.getElementById("page")).render(
       <OpenTab />
       <Streams />
       <Panes />
+      <Hint />
     </GraphiQL.Logo>
   </GraphiQL>,
 );
