@@ -14,10 +14,16 @@ const PAGES = {
   site: "site/page.js",
 };
 
-// GraphiQL's style contains that of its editor, which the editor's modules import again.
+// GraphiQL's style contains that of its editor, which the editor's modules import again, and fonts that no page uses.
 const oneStyle = {
   name: "one-style",
-  setup: ({ onLoad }) => onLoad({ filter: /monaco-editor[\\/]esm[\\/].*\.css$/ }, () => ({ contents: "" })),
+  setup({ onLoad }) {
+    onLoad({ filter: /monaco-editor[\\/]esm[\\/].*\.css$/ }, () => ({ contents: "" }));
+    onLoad({ filter: /graphiql[\\/]dist[\\/]style\.css$/ }, ({ path }) => ({
+      contents: readFileSync(path, "utf8").replace(/@font-face\s*{[^}]*(Roboto|Fira Code)[^}]*}/g, ""),
+      loader: "css",
+    }));
+  },
 };
 // Scalar's chat with an AI service.
 const noAgent = {
@@ -69,8 +75,7 @@ writeFileSync(join(into, "search.json"), JSON.stringify(sections));
 // ---- The licences of the bundled packages
 
 const USUAL = new Set(["MIT", "ISC", "0BSD", "BSD-2-Clause", "BSD-3-Clause", "Apache-2.0"]);
-const FONTS = `Fonts in them: Roboto 2.137, copyright 2011 Google Inc., Apache-2.0, and Fira Code 5.002, copyright 2014-2020 The Fira
-Code Project Authors, OFL-1.1, come with @graphiql/react; Codicons 1.11, copyright Microsoft Corporation, CC-BY-4.0, come with monaco-editor.`;
+const FONTS = "A font in them: Codicons 1.11, copyright Microsoft Corporation, CC-BY-4.0, comes with monaco-editor.";
 
 function licenceOf(folder) {
   const { name, version, license } = JSON.parse(readFileSync(join(folder, "package.json"), "utf8"));

@@ -24,6 +24,7 @@ globalThis.MonacoEnvironment = {
 };
 
 const EDITOR_OPTIONS = {
+  fontFamily: "var(--mono)",
   fontSize: 13,
   lineHeight: 19,
   wordWrap: "on",
