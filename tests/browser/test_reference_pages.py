@@ -84,6 +84,33 @@ def test_every_page_fits_the_window(served: Served, page: Page, width: int, mode
     assert_no_errors_and_no_foreign_requests(served, page)
 
 
+@pytest.mark.parametrize(
+    ("path", "element"), [("/docs/clients/setups/apollo.ts", "pre"), ("/docs/settings", ".wide")]
+)
+def test_a_shadow_marks_the_edge_behind_which_there_is_more(
+    served: Served, page: Page, path: str, element: str
+) -> None:
+    page.open(f"{served.url}{path}", 390, 844)
+    page.until(READY)
+    block = f"document.querySelector('main {element}')"
+
+    def edges() -> list[str]:
+        """A pixel inside of the left and one inside of the right edge, above the text."""
+        box = page.evaluate(f"{block}.getBoundingClientRect().toJSON()")
+        clips = [
+            {"x": x, "y": box["top"] + 9, "width": 1, "height": 1, "scale": 1}
+            for x in (box["left"] + 1, box["right"] - 2)
+        ]
+        return [page.send("Page.captureScreenshot", format="png", clip=clip)["data"] for clip in clips]
+
+    plain, shaded = edges()
+    assert plain != shaded
+    page.evaluate(f"{block}.scrollTo(1e6, 0)")
+    page.until(f"{block}.scrollLeft > 0")
+    left, right = edges()
+    assert left != plain and right == plain
+
+
 def test_a_request_of_the_rest_reference_is_answered(served: Served, page: Page) -> None:
     for operation in ("client/listClientSessions", "caregiver/assignHomework"):
         page.open("about:blank")
