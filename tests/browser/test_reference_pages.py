@@ -133,6 +133,17 @@ def test_the_role_stands_beside_the_heading_of_its_box(served: Served, page: Pag
     assert_no_errors_and_no_foreign_requests(served, page)
 
 
+@pytest.mark.parametrize(("path", "target"), [("/", "/graphql"), ("/docs", "/docs/guides/frontend")])
+def test_a_click_anywhere_on_a_card_follows_its_link(
+    served: Served, page: Page, path: str, target: str
+) -> None:
+    page.open(f"{served.url}{path}", 1280, 900)
+    page.until(READY)
+    page.click("document.querySelector('.cards li')")
+    page.until(f"location.pathname === '{target}'")
+    assert_no_errors_and_no_foreign_requests(served, page)
+
+
 def test_the_search_finds_a_section(served: Served, page: Page) -> None:
     page.open(f"{served.url}/docs", 1280, 900)
     page.until(READY)

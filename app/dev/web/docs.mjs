@@ -50,6 +50,7 @@ export function renderDocs(root) {
     queue.push(...targetsOf(pages.get(path).tokens));
   }
   const groups = groupsOf(pages.get(START).tokens);
+  showCards(pages.get(START).tokens);
   for (const { tokens } of pages.values()) nameLinks(tokens, pages);
   const document = (path) => ({ title: pages.get(path).title, html: layout(path, pages, groups) });
   return {
@@ -84,6 +85,15 @@ function groupsOf(tokens) {
     if (token.type === "list_item_open") groups.at(-1).paths.push(targetsOf([tokens[at + 2]])[0]);
   }
   return groups;
+}
+
+/** Makes the first list cards, as on the landing page, without the colons after the names. */
+function showCards(tokens) {
+  const [from, to] = ["bullet_list_open", "bullet_list_close"].map((wanted) => tokens.findIndex(({ type }) => type === wanted));
+  tokens[from].attrSet("class", "cards");
+  for (const { children } of tokens.slice(from, to)) {
+    if (children) children.at(-1).content = children.at(-1).content.replace(/^: (.)/, (_, first) => first.toUpperCase());
+  }
 }
 
 /** What the search knows: the text of each heading's section. */
