@@ -11,11 +11,11 @@ from app.db.moments import as_moment, known_moment
 from app.db.reader.plans import Row
 from app.db.tables import AssignmentStatus, FeedbackStatus, Question, ReminderState, SaveType
 from app.schema.types.books import Book, Module
-from app.schema.types.node import COMPUTES, Node, global_ids, id_field, needing
+from app.schema.types.node import Node, converting, global_id_converter, id_field, needing
 from app.schema.types.people import Caregiver, Client
 from app.schema.types.sessions import Session
 
-id_of_question = global_ids(Question.__name__)
+id_of_question = global_id_converter(Question.__name__)
 
 
 def question_id(number: int | None) -> ID | None:
@@ -26,7 +26,7 @@ def question_id(number: int | None) -> ID | None:
 class Answer:
     question_id: ID | None = field(
         resolver=lambda self: question_id(self.question_id),
-        metadata={**COMPUTES, "of": ("question_id", lambda kind: question_id)},
+        metadata=converting("question_id", lambda kind: question_id),
         description="Global id of the question; null for some answers imported from the old service.",
     )
     question_text: str = field(description="Text of the question at the time of the answer.")

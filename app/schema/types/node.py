@@ -34,24 +34,24 @@ def paging(filter: Callable[[dict[str, Any]], Any], orders: dict[Any, Order]) ->
     return {**COMPUTES, "filter": filter, "orders": orders}
 
 
-def from_id(make: Callable[[str], Callable[[int], str]]) -> dict[str, Any]:
-    """Metadata of an id field, which generated code computes directly from the number."""
-    return {**needing("id"), "from_column": ("id", make)}
+def converting(column: str, converter_for: Callable[[str], Callable[[Any], Any]]) -> dict[str, Any]:
+    """Metadata of a resolver that converts one column. `converter_for` takes the name of the type."""
+    return {**needing(column), "from_column": (column, converter_for)}
 
 
-def global_ids(kind: str) -> Callable[[int], str]:
+def global_id_converter(kind: str) -> Callable[[int], str]:
     form = b"%b:%%d" % kind.encode()
     return lambda number: b2a_base64(form % number, newline=False).decode()
 
 
 def global_id(kind: str, number: int) -> str:
-    return global_ids(kind)(number)
+    return global_id_converter(kind)(number)
 
 
 def id_field() -> Any:
     return field(
         resolver=lambda self: global_id(self.table.__name__, self.id),
-        metadata=from_id(global_ids),
+        metadata=converting("id", global_id_converter),
         description=GLOBAL_ID,
     )
 
@@ -59,7 +59,7 @@ def id_field() -> Any:
 def legacy_id_field() -> Any:
     return field(
         resolver=lambda self: str(self.id),
-        metadata=from_id(lambda kind: str),
+        metadata=converting("id", lambda kind: str),
         description="Numeric id of the legacy paths. Accepted as an id, except by `node` and `nodes`.",
     )
 
