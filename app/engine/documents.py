@@ -16,7 +16,7 @@ from graphql.validation import ASTValidationRule
 
 from app.engine.costs import Cost, cost_of
 from app.engine.limits import Limits, count_within, parse_within
-from app.engine.nodes import Fragments, fragments_of
+from app.engine.nodes import fragments_of
 from app.engine.operations import LruCache
 
 MAX_DOCUMENTS = 64
@@ -53,16 +53,13 @@ class Document:
         operation = self.operation(name)
         return None if operation is None else operation.operation
 
-    def fragments(self) -> Fragments:
-        return fragments_of(self.ast)
-
     def cost(self, name: str | None) -> Cost | None:
         """The cost of an operation; None if the operation is ambiguous or circular."""
         operation = self.operation(name)
         if operation is None or self.is_circular:
             return None
         if name not in self.costs:
-            self.costs[name] = cost_of(self.schema, operation, self.fragments())
+            self.costs[name] = cost_of(self.schema, operation, fragments_of(self.ast))
         return self.costs[name]
 
 

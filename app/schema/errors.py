@@ -11,7 +11,7 @@ from app.care.errors import CareError, Refused, UserErrorCode, WrongAnswer, Wron
 from app.db.drivers.interface import DatabaseUnavailable, OutcomeUnknown
 from app.db.tables import Question
 from app.engine.limits import TooCostly
-from app.http.errors import OUTCOME_UNKNOWN, OVERLOADED, request_error
+from app.http.errors import OUTCOME_UNKNOWN, OVERLOADED
 from app.schema.types.node import global_id
 from app.telemetry import counters
 
@@ -102,7 +102,3 @@ def response_body(result: ExecutionResult, request_id: str) -> dict[str, Any]:
     if result.extensions:
         response["extensions"] = result.extensions
     return response
-
-
-def rejection_body(refusal: CareError, request_id: str) -> dict[str, Any]:
-    return request_error(refusal.message, refusal.code, request_id)

@@ -15,7 +15,16 @@ from strawberry.types.graphql import OperationType
 
 from app.auth.authenticator import Authenticator
 from app.care.context import Context
-from app.care.errors import CannotVerify, CareError, KeyInUse, KeyTaken, NotAllowed, NotSignedIn, RateLimited
+from app.care.errors import (
+    CannotVerify,
+    CareError,
+    KeyInUse,
+    KeyTaken,
+    NotAllowed,
+    NotSignedIn,
+    RateLimited,
+    Unreadable,
+)
 from app.care.idempotency import KeyScope
 from app.db.drivers.interface import DatabaseUnavailable
 from app.http.cors import AllowedOrigins, with_default_headers
@@ -23,7 +32,7 @@ from app.http.errors import OVERLOADED, request_error
 from app.http.headers import RETRY_AFTER
 from app.http.idempotency import HEADER, read_key, run_once
 from app.http.messages import Reply, header, request_id_of, send_reply
-from app.schema.errors import INTERNAL, rejection_body, response_body
+from app.schema.errors import INTERNAL, response_body
 from app.schema.schema import Schema
 from app.schema.transport.content_negotiation import (
     NEWER_JSON,
@@ -34,7 +43,7 @@ from app.schema.transport.content_negotiation import (
     negotiate,
 )
 from app.schema.transport.event_stream import send_result_as_events, send_subscription
-from app.schema.transport.idempotency import check_single, idempotency_of_operation, mutations_in
+from app.schema.transport.idempotency import idempotency_of_operation, mutations_in
 from app.schema.transport.request_parsing import GraphQLRequest, RequestRejected, read_request
 from app.schema.transport.subscriptions import ContextFactory, SubscriptionContext, is_subscription
 from app.schema.transport.trusted_documents import Documents
@@ -117,8 +126,8 @@ class Endpoint:
                 context.signed_in()
             return await self.run(scope, receive, accepted, context)
         except CareError as rejection:
-            status = STATUS_OF_REJECTION.get(type(rejection), 400)
-            return reply_with(rejection_body(rejection, request_id), status)
+            response = request_error(rejection.message, rejection.code, request_id)
+            return reply_with(response, STATUS_OF_REJECTION.get(type(rejection), 400))
         except RequestRejected as rejection:
             response = request_error(rejection.message, rejection.code, request_id)
             return reply_with(response, accepted.status(rejection.kind))
@@ -155,7 +164,8 @@ class Endpoint:
         mutations = mutations_in(self.schema, request)
         if not mutations:
             return reply_to(await self.execute(request, context), accepted, context)
-        check_single(mutations)
+        if len(mutations) > 1:
+            raise Unreadable("Idempotency-Key", "is for a request with one mutation, and this has several")
         idempotency = idempotency_of_operation(context, read_key(scope), request)
 
         async def run(context: Context) -> tuple[Reply, bool]:
