@@ -17,8 +17,9 @@ from pathlib import Path
 from tempfile import mkdtemp
 
 import orjson
-from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client import generate_latest
 from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
 
 from app.server.background import keep_running
 from app.settings import Settings
@@ -30,8 +31,8 @@ ALL, OWN = "/all", "/own"  # paths that a worker serves: with the database metri
 TIMEOUT_SECONDS = 3  # for one worker; a worker that does not respond is omitted
 
 
-class CollectedMetrics:
-    """A collector as prometheus_client expects it, of metrics that are already collected."""
+class CollectedMetrics(Collector):
+    """Metrics that are already collected, as prometheus_client expects them."""
 
     def __init__(self, families: list[Metric]) -> None:
         self.families = families
@@ -41,9 +42,7 @@ class CollectedMetrics:
 
 
 def to_prometheus_text(families: list[Metric]) -> bytes:
-    registry = CollectorRegistry(auto_describe=False)
-    registry.register(CollectedMetrics(families))
-    return generate_latest(registry)
+    return generate_latest(CollectedMetrics(families))
 
 
 # --- a worker -------------------------------------------------------------------------------------

@@ -6,12 +6,11 @@ from collections.abc import Iterator
 from itertools import product
 
 from app.care.errors import CareError
-from app.http.errors import OUTCOME_UNKNOWN, OVERLOADED
 from app.http.health import HEALTH
 from app.http.paths import ASSIGNMENTS, SESSIONS
 from app.http.router import ANY_LEGACY, CLOSE_CODES, METHODS, ONE_ASSIGNMENT
 from app.rest_compat.errors import STATUS
-from app.schema.errors import INTERNAL, TOO_COSTLY
+from app.schema.errors import INTERNAL
 from app.schema.transport.content_negotiation import PARTIAL_SUCCESS, Rejection
 from app.schema.transport.endpoint import STATUS_OF_REJECTION
 from app.server.rejections import INVALID_HTTP, LIMITS
@@ -73,17 +72,4 @@ def codes_of(error: type[CareError]) -> Iterator[str]:
         yield from codes_of(each)
 
 
-CODES = sorted({
-    *codes_of(CareError),
-    INTERNAL,
-    OUTCOME_UNKNOWN,
-    OVERLOADED,
-    TOO_COSTLY,
-    "BAD_REQUEST",
-    "DOCUMENT_NOT_FOUND",
-    "DOCUMENT_NOT_TRUSTED",
-    "GRAPHQL_PARSE_FAILED",
-    "GRAPHQL_VALIDATION_FAILED",
-    "PERSISTED_QUERY_NOT_FOUND",
-    "PERSISTED_QUERY_NOT_SUPPORTED",
-})  # fmt: skip
+CODES = sorted({*codes_of(CareError), *(each.code for each in Rejection), INTERNAL})
