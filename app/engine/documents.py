@@ -8,7 +8,6 @@ from graphql import (
     GraphQLSchema,
     NoFragmentCyclesRule,
     OperationDefinitionNode,
-    OperationType,
     get_operation_ast,
     validate,
 )
@@ -48,10 +47,6 @@ class Document:
 
     def operation(self, name: str | None) -> OperationDefinitionNode | None:
         return get_operation_ast(self.ast, name)
-
-    def kind(self, name: str | None) -> OperationType | None:
-        operation = self.operation(name)
-        return None if operation is None else operation.operation
 
     def cost(self, name: str | None) -> Cost | None:
         """The cost of an operation; None if the operation is ambiguous or circular."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import strawberry
-from graphql import GraphQLError, NoSchemaIntrospectionCustomRule, execute
+from graphql import GraphQLError, NoSchemaIntrospectionCustomRule, OperationDefinitionNode, execute
 from graphql import OperationType as Kind
 from graphql.validation import MaxIntrospectionDepthRule
 from strawberry.execution import optimized_is_awaitable
@@ -65,6 +65,13 @@ class PreparingSchema(strawberry.Schema):
     def read(self, text: str) -> Document:
         """The parsed document, cached. Raises TooCostly if it exceeds a limit."""
         return self.documents.read(text, text in self.own)
+
+    def find_operation(self, text: str, name: str | None) -> OperationDefinitionNode | None:
+        """None if the document is invalid, or does not have exactly one such operation."""
+        try:
+            return self.read(text).operation(name)
+        except (GraphQLError, RecursionError):
+            return None
 
     def prepare_operation(self, text: str, name: str | None) -> PreparedOperation | None:
         """The prepared operation; None if the document is invalid or nested too deeply."""
@@ -129,7 +136,10 @@ class PreparingSchema(strawberry.Schema):
             context.graphql_document = document.ast
             if cost := document.cost(name):
                 points = cost(variables)
-                if document.kind(name) is not Kind.SUBSCRIPTION:  # would repeat with every event
+                operation = document.operation(name)
+                if (
+                    operation and operation.operation is not Kind.SUBSCRIPTION
+                ):  # would repeat with every event
                     context.extensions_results.update(self.cost_extension(points))
                 if refusal := self.refusal_of(points, variables, text in self.own, context.context):
                     return refusal

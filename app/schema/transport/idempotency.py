@@ -1,7 +1,7 @@
 """Idempotency keys of GraphQL requests: finds the mutations of a request and computes its fingerprint."""
 
 import orjson
-from graphql import GraphQLError, OperationType
+from graphql import OperationType
 
 from app.care.context import Context
 from app.care.errors import Unreadable
@@ -14,14 +14,11 @@ from app.schema.transport.request_parsing import GraphQLRequest
 
 def mutations_in(schema: PreparingSchema, request: GraphQLRequest) -> set[str]:
     """The response keys of the mutations of the operation, including mutations that a directive may skip."""
-    try:
-        document = schema.read(request.query)
-    except GraphQLError:
-        return set()
-    operation = document.operation(request.operation_name)
+    operation = schema.find_operation(request.query, request.operation_name)
     if operation is None or operation.operation is not OperationType.MUTATION:
         return set()
-    fields = fields_of([(None, operation.selection_set)], fragments_of(document.ast), lambda name: None)
+    fragments = fragments_of(schema.read(request.query).ast)
+    fields = fields_of([(None, operation.selection_set)], fragments, lambda name: None)
     return {response_key(node) for _, node in fields if not node.name.value.startswith("__")}
 
 

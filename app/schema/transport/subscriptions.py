@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
 
-from graphql import GraphQLError
 from starlette.types import Scope
 from strawberry.types import ExecutionResult
 from strawberry.types.graphql import OperationType
@@ -100,11 +99,8 @@ def is_subscription(schema: PreparingSchema, request: GraphQLRequest) -> bool:
     """Whether the operation is a subscription; False for an invalid document, which gets one error."""
     if "subscription" not in request.query:
         return False
-    try:
-        kind = schema.read(request.query).kind(request.operation_name)
-    except GraphQLError:
-        return False
-    return kind is not None and kind.value == OperationType.SUBSCRIPTION.value
+    operation = schema.find_operation(request.query, request.operation_name)
+    return operation is not None and operation.operation.value == OperationType.SUBSCRIPTION.value
 
 
 async def results_of(

@@ -86,11 +86,8 @@ def operation_type(schema: Schema, document: str, operation: str | None) -> str 
     key = (document, operation)
     if prepared := schema.operations.pinned.get(key) or schema.operations.recent.get(key):
         return prepared.kind.value
-    try:
-        kind = schema.read(document).kind(operation)
-    except (GraphQLError, RecursionError):
-        return None
-    return kind and kind.value
+    found = schema.find_operation(document, operation)
+    return None if found is None else found.operation.value
 
 
 def note_errors(span: Span, errors: list[GraphQLError] | None) -> None:
