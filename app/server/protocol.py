@@ -24,12 +24,11 @@ from app.server.rejections import (
     OVERLOADED_MESSAGE,
     TARGET_TOO_LONG,
     TIMED_OUT,
-    find_head_error,
     is_legacy,
     rejection,
-    simple_target,
 )
 from app.server.request_cycle import RequestCycle
+from app.server.request_heads import find_head_error, simple_target
 from app.telemetry import counters
 
 MAX_HEADER_BYTES = 64 * 1024  # also of chunk extensions and trailers without body bytes in between

@@ -1,8 +1,6 @@
-"""Rejections that the server sends without the application, and the checks of a request head that the parser
-does not make. A response has the format of the contract that the path belongs to."""
+"""Rejections that the server sends without the application, in the format of the path's contract."""
 
 import re
-from collections.abc import Mapping
 from functools import lru_cache
 from random import getrandbits
 from urllib.parse import unquote
@@ -15,6 +13,7 @@ from app.http.errors import OVERLOADED, PHRASES, error_body, legacy_error
 from app.http.headers import JSON, NO_STORE, RETRY_AFTER, SECURITY_HEADERS
 from app.http.messages import SAFE_REQUEST_ID
 from app.http.paths import ROOT
+from app.server.request_heads import Headers
 
 OVERLOADED_MESSAGE = "server overloaded"
 HEADERS_TOO_LONG = "the headers are too long"
@@ -30,7 +29,6 @@ LIMITS = {
 }
 INVALID_HTTP = "invalid HTTP"
 
-Headers = list[tuple[bytes, bytes]]
 LEGACY = re.compile(rb"%b(?![^/?])" % ROOT.encode())
 MAX_PATH = 2048  # bytes of a path that the body repeats
 ID_PLACEHOLDER = b"<request id>"
@@ -39,64 +37,6 @@ STATUS_LINES = STATUS_LINE | {
     status: b"HTTP/1.1 %d %b\r\n" % (status, phrase.encode()) for status, phrase in PHRASES.items()
 }
 COMMON_LINES = b"".join(b"%b: %b\r\n" % each for each in (JSON, NO_STORE, *SECURITY_HEADERS))
-
-# RFC 3986, section 3.2.2: a name, an address in brackets; then a port (RFC 9110, section 7.2).
-HOST = re.compile(rb"(?:(?:[A-Za-z0-9._~!$&'()*+,;=-]|%[0-9A-Fa-f]{2})*|\[[0-9A-Fa-f:.]+\])(?::[0-9]*)?")
-# Headers that change neither how the request is parsed nor how it is rejected.
-HEADER = (
-    rb"(?:(?!content-length|transfer-encoding|connection:(?! keep-alive\r)|expect|upgrade|x-request-id)"
-    rb"[a-z0-9-]+: ?[^\r\n\0]*\r\n)*+"
-)
-SIMPLE = re.compile(
-    rb"(?-i:GET|POST|PUT) (/[!\"$-~]*) HTTP/1\.1\r\n%b(?:content-length: ?([0-9]{1,7})\r\n)?%b\r\n"
-    % (HEADER, HEADER),
-    re.IGNORECASE,
-)
-
-
-# --- checks of a head -----------------------------------------------------------------------------
-
-
-def find_head_error(
-    version: str, target: bytes, headers: Headers, by_name: Mapping[bytes, bytes]
-) -> tuple[int, str] | None:
-    """Returns the status and message of an error by RFC 9112 that the parser accepts. `by_name` has the
-    last value of each header."""
-    host, coding = by_name.get(b"host"), by_name.get(b"transfer-encoding")
-    if not version.startswith("1."):
-        return 505, "the version of HTTP must be 1.0 or 1.1"
-    if host is None and version != "1.0":
-        return 400, "the Host header is missing"
-    if host is not None and not is_host(host):
-        return 400, "the Host header is not a valid host"
-    if len(by_name) != len(headers):
-        names = [name for name, _ in headers]
-        for name in (b"Host", b"Transfer-Encoding"):
-            if names.count(name.lower()) > 1:
-                return 400, f"there must be one {name.decode()} header"
-    if coding is not None and version == "1.0":
-        return 400, "HTTP/1.0 has no Transfer-Encoding"
-    if coding is not None and coding.lower() != b"chunked":
-        return 501, "the transfer coding must be chunked"
-    if b"#" in target:
-        return 400, "the request target must not have a fragment"
-    return None
-
-
-@lru_cache(256)
-def is_host(value: bytes) -> bool:
-    return HOST.fullmatch(value) is not None
-
-
-def simple_target(data: bytes) -> bytes | None:
-    """Returns the target of a complete request that can be rejected without the parser, or None."""
-    found = SIMPLE.match(data)
-    if found is None or len(data) - found.end() != int(found[2] or 0):
-        return None
-    return found[1]
-
-
-# --- responses ------------------------------------------------------------------------------------
 
 
 def is_legacy(target: bytes) -> bool:

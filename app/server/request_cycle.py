@@ -13,7 +13,8 @@ from typing import Any
 from starlette.types import ASGIApp, Message, Scope
 from uvicorn.protocols.http.flow_control import FlowControl
 
-from app.server.rejections import STATUS_LINES, Headers
+from app.server.rejections import STATUS_LINES
+from app.server.request_heads import Headers
 
 logger = logging.getLogger("uvicorn.error")
 

@@ -1,0 +1,59 @@
+"""Checks of a request head beside those of the parser, and a pattern of heads that need no parser."""
+
+import re
+from collections.abc import Mapping
+from functools import lru_cache
+
+Headers = list[tuple[bytes, bytes]]
+
+# RFC 3986, section 3.2.2: a name, an address in brackets; then a port (RFC 9110, section 7.2).
+HOST = re.compile(rb"(?:(?:[A-Za-z0-9._~!$&'()*+,;=-]|%[0-9A-Fa-f]{2})*|\[[0-9A-Fa-f:.]+\])(?::[0-9]*)?")
+# Headers that change neither how the request is parsed nor how it is rejected.
+HEADER = (
+    rb"(?:(?!content-length|transfer-encoding|connection:(?! keep-alive\r)|expect|upgrade|x-request-id)"
+    rb"[a-z0-9-]+: ?[^\r\n\0]*\r\n)*+"
+)
+SIMPLE = re.compile(
+    rb"(?-i:GET|POST|PUT) (/[!\"$-~]*) HTTP/1\.1\r\n%b(?:content-length: ?([0-9]{1,7})\r\n)?%b\r\n"
+    % (HEADER, HEADER),
+    re.IGNORECASE,
+)
+
+
+def find_head_error(
+    version: str, target: bytes, headers: Headers, by_name: Mapping[bytes, bytes]
+) -> tuple[int, str] | None:
+    """Returns the status and message of an error by RFC 9112 that the parser accepts. `by_name` has the
+    last value of each header."""
+    host, coding = by_name.get(b"host"), by_name.get(b"transfer-encoding")
+    if not version.startswith("1."):
+        return 505, "the version of HTTP must be 1.0 or 1.1"
+    if host is None and version != "1.0":
+        return 400, "the Host header is missing"
+    if host is not None and not is_host(host):
+        return 400, "the Host header is not a valid host"
+    if len(by_name) != len(headers):
+        names = [name for name, _ in headers]
+        for name in (b"Host", b"Transfer-Encoding"):
+            if names.count(name.lower()) > 1:
+                return 400, f"there must be one {name.decode()} header"
+    if coding is not None and version == "1.0":
+        return 400, "HTTP/1.0 has no Transfer-Encoding"
+    if coding is not None and coding.lower() != b"chunked":
+        return 501, "the transfer coding must be chunked"
+    if b"#" in target:
+        return 400, "the request target must not have a fragment"
+    return None
+
+
+@lru_cache(256)
+def is_host(value: bytes) -> bool:
+    return HOST.fullmatch(value) is not None
+
+
+def simple_target(data: bytes) -> bytes | None:
+    """Returns the target of a complete request that can be rejected without the parser, or None."""
+    found = SIMPLE.match(data)
+    if found is None or len(data) - found.end() != int(found[2] or 0):
+        return None
+    return found[1]
