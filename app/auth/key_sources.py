@@ -63,39 +63,31 @@ class LimitedConnection(HTTPConnection):
 
     def connect(self) -> None:
         super().connect()
-        shut_down_later(self.sock, self.timeout)
+        timer = Timer(FETCH_SECONDS, shut_down, [self.sock])  # urllib removes `sock` before it reads the body
+        timer.daemon = True
+        timer.start()
 
 
-class LimitedTlsConnection(HTTPSConnection):
-    def connect(self) -> None:
-        super().connect()
-        shut_down_later(self.sock, self.timeout)
+class LimitedTlsConnection(LimitedConnection, HTTPSConnection):
+    pass
 
 
-def shut_down_later(connected: socket.socket, seconds: float | None) -> None:
-    def shut_down() -> None:
-        with suppress(OSError):  # it is already closed
-            connected.shutdown(socket.SHUT_RDWR)
-
-    assert seconds is not None
-    timer = Timer(seconds, shut_down)
-    timer.daemon = True
-    timer.start()
+def shut_down(connected: socket.socket) -> None:
+    with suppress(OSError):  # it is already closed
+        connected.shutdown(socket.SHUT_RDWR)
 
 
-class LimitedHandler(urllib.request.HTTPHandler):
+class LimitedHandler(urllib.request.HTTPHandler, urllib.request.HTTPSHandler):
     def http_open(self, request: urllib.request.Request) -> Any:
         return self.do_open(LimitedConnection, request)
 
-
-class LimitedTlsHandler(urllib.request.HTTPSHandler):
     def https_open(self, request: urllib.request.Request) -> Any:
         return self.do_open(LimitedTlsConnection, request)
 
 
 def opener_for(url: str) -> urllib.request.OpenerDirector:
     """Uses no proxy for http://, because such a URL names this machine (see `is_insecure`)."""
-    handlers = (NoRedirects, LimitedHandler, LimitedTlsHandler)
+    handlers = (NoRedirects, LimitedHandler)
     if url.startswith("http://"):
         return urllib.request.build_opener(*handlers, urllib.request.ProxyHandler({}))
     return urllib.request.build_opener(*handlers)
