@@ -2,7 +2,6 @@
 
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 import orjson
 
@@ -10,14 +9,8 @@ YAML = (Path(__file__).parent / "openapi.yaml").read_bytes()
 
 
 @cache
-def document() -> dict[str, Any]:
+def as_json() -> bytes:
     import yaml  # a slow import that most processes do not need
 
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    found: dict[str, Any] = yaml.load(YAML, loader)
-    return found
-
-
-@cache
-def as_json() -> bytes:
-    return orjson.dumps(document(), option=orjson.OPT_INDENT_2)
+    document = yaml.load(YAML, getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+    return orjson.dumps(document, option=orjson.OPT_INDENT_2)

@@ -26,17 +26,14 @@ class NotAnObject(Refused):
 def read_homework(body: bytes, zone: ZoneInfo) -> dict[str, Any]:
     """Reports all missing members first, then the first unreadable one in the documented order."""
     given = read_object(body)
-    refuse_missing(given)
-    book_ids = read_ids(given["bookIds"])
-    start = read_local_time(given, "startDate", "startTime", zone)
-    end = read_local_time(given, "endDate", "endTime", zone)
-    remind_dates = read_remind_dates(given.get("remindDates"), zone)
+    if missing := list(missing_members(given)):
+        raise Incomplete(*missing)
     return {
+        "bookIds": [str(book_id) for book_id in read_ids(given["bookIds"])],
+        "startDate": read_local_time(given, "startDate", "startTime", zone),
+        "endDate": read_local_time(given, "endDate", "endTime", zone),
+        "remindDates": read_remind_dates(given.get("remindDates"), zone),
         "sessionId": str(read_id(given["sessionId"], "sessionId")),
-        "bookIds": [str(book_id) for book_id in book_ids],
-        "startDate": start,
-        "endDate": end,
-        "remindDates": remind_dates,
     }
 
 
@@ -51,12 +48,6 @@ def read_object(body: bytes) -> dict[str, Any]:
     if not isinstance(given, dict):
         raise NotAnObject("the body must be a JSON object")
     return given
-
-
-def refuse_missing(given: dict[str, Any]) -> None:
-    missing = [*missing_members(given)]
-    if missing:
-        raise Incomplete(*missing)
 
 
 def missing_members(given: dict[str, Any]) -> Iterator[str]:

@@ -20,7 +20,7 @@ from app.care.errors import CareError, KeyInUse, NotAllowed, Unreadable
 from app.care.idempotency import KeyScope
 from app.db.audit.records import ASSIGNMENTS
 from app.db.drivers.interface import DatabaseUnavailable
-from app.db.tables import MAX_ID, Contract, TimeState
+from app.db.tables import Contract, TimeState
 from app.http import paths
 from app.http.errors import OVERLOADED
 from app.http.idempotency import HEADER, idempotency_for, read_key, run_once
@@ -33,6 +33,7 @@ from app.rest_compat.usage import Usage
 from app.schema.errors import INTERNAL
 from app.schema.schema import Schema
 from app.schema.types.lists import LARGEST_INT
+from app.schema.types.node import read_number
 
 FOLDER = Path(__file__).parent / "documents"
 CLIENT_SESSIONS, CAREGIVER_ASSIGNMENTS, CAREGIVER_ASSIGNMENT, ASSIGN_HOMEWORK = (
@@ -42,7 +43,6 @@ CLIENT_SESSIONS, CAREGIVER_ASSIGNMENTS, CAREGIVER_ASSIGNMENT, ASSIGN_HOMEWORK = 
 
 ONE_ASSIGNMENT = re.compile(rf"{paths.ASSIGNMENTS}/[^/\n]+")
 COUNT = re.compile(r"-?[0-9]+")
-PATH_ID = re.compile(r"[0-9]{1,19}")
 PAGE_SIZE = 20
 MAX_PAGE_SIZE = 100
 MAX_DIGITS = 18
@@ -197,8 +197,8 @@ async def authenticate(scope: Scope, role: Role, path: str) -> Context:
 
 def ids_in(scope: Scope) -> dict[str, list[int]]:
     """The id in the path, if any."""
-    text = last_part(scope)
-    return {ASSIGNMENTS: [int(text)]} if PATH_ID.fullmatch(text) and int(text) <= MAX_ID else {}
+    number = read_number(last_part(scope))
+    return {} if number is None else {ASSIGNMENTS: [number]}
 
 
 def last_part(scope: Scope) -> str:
@@ -226,7 +226,7 @@ def read_count(text: str, default: int) -> int:
 
 
 def read_path_id(text: str) -> str:
-    if PATH_ID.fullmatch(text) is None or int(text) > MAX_ID:
+    if read_number(text) is None:
         raise Unreadable("id", "must be an integer id")
     return text
 
