@@ -5,6 +5,7 @@ from app.care.rate_limits import MINUTE, Allowance
 JSON = (b"content-type", b"application/json")
 NO_STORE = (b"cache-control", b"no-store")
 RETRY_AFTER = (b"retry-after", b"1")  # seconds; of every 503
+HEADERS_OF_ERROR = {401: ((b"www-authenticate", b"Bearer"),), 503: (RETRY_AFTER,)}  # by status
 SECURITY_HEADERS = (  # of every response, see docs/decisions/0023
     (b"x-content-type-options", b"nosniff"),
     (b"referrer-policy", b"no-referrer"),

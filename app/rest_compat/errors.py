@@ -4,7 +4,7 @@ import orjson
 from starlette.types import Scope
 
 from app.http.errors import legacy_error
-from app.http.headers import RETRY_AFTER
+from app.http.headers import HEADERS_OF_ERROR
 from app.http.messages import Reply
 
 STATUS = {
@@ -41,11 +41,7 @@ def refusal(code: str, message: str) -> LegacyError:
 
 def error_reply(scope: Scope, error: LegacyError) -> Reply:
     body = legacy_error(error.status, error.message, scope["path"])
-    headers = []
+    headers = HEADERS_OF_ERROR.get(error.status, ())
     if error.allow is not None:
-        headers.append((b"allow", error.allow.encode()))
-    if error.status == 401:
-        headers.append((b"www-authenticate", b"Bearer"))
-    if error.status == 503:
-        headers.append(RETRY_AFTER)
-    return Reply(orjson.dumps(body), error.status, tuple(headers))
+        headers = ((b"allow", error.allow.encode()),)
+    return Reply(orjson.dumps(body), error.status, headers)

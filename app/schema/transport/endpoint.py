@@ -29,7 +29,7 @@ from app.care.idempotency import KeyScope
 from app.db.drivers.interface import DatabaseUnavailable
 from app.http.cors import AllowedOrigins, with_default_headers
 from app.http.errors import OVERLOADED, request_error
-from app.http.headers import RETRY_AFTER
+from app.http.headers import HEADERS_OF_ERROR, RETRY_AFTER
 from app.http.idempotency import HEADER, read_key, run_once
 from app.http.messages import Reply, header, request_id_of, send_reply
 from app.schema.errors import INTERNAL, response_body
@@ -66,11 +66,7 @@ STATUS_OF_REJECTION: dict[type[CareError], int] = {
     KeyTaken: 422,
     CannotVerify: 503,
 }
-HEADERS_OF_STATUS = {
-    401: ((b"www-authenticate", b"Bearer"),),
-    405: ((b"allow", b"GET, POST"),),
-    503: (RETRY_AFTER,),
-}
+HEADERS_OF_STATUS = {**HEADERS_OF_ERROR, 405: ((b"allow", b"GET, POST"),)}
 
 
 class Endpoint:
