@@ -42,7 +42,7 @@ from app.schema.inputs import (
     WithdrawAssignmentPayload,
 )
 from app.schema.selection import Info, read_one, selected_member
-from app.schema.types.node import read_id
+from app.schema.types.node import read_id, read_optional_id
 
 ASSIGNED = "The assignments were added to the session."
 Payload = TypeVar("Payload")
@@ -115,7 +115,7 @@ def read_new_session(input: CreateSessionInput) -> new_sessions.NewSession:
         required["homework.bookIds"] = given.book_ids
     refuse_missing(**required)
     return new_sessions.NewSession(
-        client_id=None if input.client_id is None else read_id(input.client_id, Client) or 0,
+        client_id=read_optional_id(input.client_id, Client),
         oppt_id=input.client_oppt_id,
         title=input.title,
         description=input.description or "",

@@ -54,7 +54,7 @@ from app.schema.types.lists import (
     Offset,
     read_page_request,
 )
-from app.schema.types.node import EitherId, Node, read_global_id, read_id
+from app.schema.types.node import EitherId, Node, read_global_id, read_id, read_optional_id
 from app.schema.types.people import Viewer
 
 # Lookups by id, restricted to the viewer's rows.
@@ -126,11 +126,6 @@ def read_page_arguments(
     info.context.signed_in()
     selection, parts = selected_page(info, table, order)
     return selection, read_page_request(parts, table, first, after, offset, order)
-
-
-def filter_number(text: str | None, table: Table) -> int | None:
-    """An id to filter by; 0, which matches nothing, for an invalid id."""
-    return None if text is None else read_id(text, table) or 0
 
 
 @strawberry.type(description="All queries.")
@@ -213,8 +208,8 @@ class Query:
         filters = AssignmentFilter(
             time_state,
             status,
-            filter_number(session_id, Session),
-            filter_number(client_id, Client),
+            read_optional_id(session_id, Session),
+            read_optional_id(client_id, Client),
             is_overdue,
             submitted_since,
         )
@@ -239,7 +234,7 @@ class Query:
         after: After = None,
     ) -> object:
         selection, page_request = read_page_arguments(info, AnswerSet, first, after)
-        filters = SubmissionFilter(since, filter_number(client_id, Client))
+        filters = SubmissionFilter(since, read_optional_id(client_id, Client))
         return await list_my_submissions(info.context, filters, page_request, selection)
 
     @field(
@@ -268,7 +263,7 @@ class Query:
         after: After = None,
     ) -> object:
         selection, page_request = read_page_arguments(info, Book, first, after)
-        filters = BookFilter(search, filter_number(module_id, Module), is_test)
+        filters = BookFilter(search, read_optional_id(module_id, Module), is_test)
         return await books.list_books(info.context, filters, page_request, selection)
 
     @field(
@@ -283,7 +278,7 @@ class Query:
         first: First = DEFAULT_PAGE_SIZE,
         after: After = None,
     ) -> object:
-        number = filter_number(client_id, Client) or 0
+        number = read_id(client_id, Client) or 0
         await info.context.require_role(
             Role.CAREGIVER, info.field_name, {CLIENTS: [number]} if number else {}
         )

@@ -97,6 +97,11 @@ def read_global_id(text: str) -> tuple[str, int] | None:
     return kind, number
 
 
+def read_optional_id(text: str | None, table: Table) -> int | None:
+    """None if not given; 0, which no row has, for an invalid id."""
+    return None if text is None else read_id(text, table) or 0
+
+
 def read_id(text: str, table: Table) -> int | None:
     """Reads a global id or a legacy id; None for a global id of another kind."""
     if text.isascii() and text.isdigit():

@@ -37,7 +37,7 @@ def gather_score_history(
     collector: FieldCollector, builder: SelectionBuilder, definition: GraphQLField, group: Fields
 ) -> None:
     """Selects the assignments of one book and the columns of its points."""
-    book = book_number(collector.arguments(definition, group)["bookId"])
+    book = read_id(collector.arguments(definition, group)["bookId"], Book) or 0
     page_request = PageRequest(
         key=score_key(book),
         first=MAX_SCORED_ASSIGNMENTS,
@@ -48,11 +48,6 @@ def gather_score_history(
     assignments.link("answer_sets").columns.update({"id", "submit_date", "score", "attempt"})
     point: Any = get_named_type(definition.type)
     collector.gather(assignments, collector.collect_named(point, group, "assignment"))
-
-
-def book_number(book_id: str) -> int:
-    """0, which has no assignments, for an invalid id."""
-    return read_id(book_id, Book) or 0
 
 
 def score_key(book: int) -> str:
@@ -104,7 +99,7 @@ def score_history_of(
     row: Parent[Row],
     book_id: Annotated[ID, argument(description="Id of the book: a global id or a legacy id.")],
 ) -> Any:
-    key = score_key(book_number(book_id))
+    key = score_key(read_id(book_id, Book) or 0)
     return progress.score_history(next(page for page in row.pages if page.key == key).rows)
 
 
