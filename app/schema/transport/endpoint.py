@@ -45,7 +45,7 @@ from app.schema.transport.content_negotiation import (
 from app.schema.transport.event_stream import send_result_as_events, send_subscription
 from app.schema.transport.idempotency import idempotency_of_operation, mutations_in
 from app.schema.transport.request_parsing import GraphQLRequest, RequestRejected, read_request
-from app.schema.transport.subscriptions import ContextFactory, SubscriptionContext, is_subscription
+from app.schema.transport.subscriptions import SubscriptionContext, extend_context, is_subscription
 from app.schema.transport.trusted_documents import Documents
 from app.schema.transport.websockets import WebsocketView
 from app.telemetry import counters
@@ -148,7 +148,7 @@ class Endpoint:
             raise RequestRejected("No GraphQL query found in the request")
         if scope["method"] == "POST":
             if accepted.streams and is_subscription(self.schema, request):
-                return request, await ContextFactory.from_scope(scope, context.request_id).extend(context)
+                return request, await extend_context(context, scope, header(scope, b"authorization"))
             if header(scope, HEADER) is not None and context.viewer:
                 return await self.run_with_key(scope, request, accepted, context)
         return reply_to(await self.execute(request, context, scope["method"]), accepted, context)

@@ -22,9 +22,7 @@ from app.db.event_log import LoggedEvent
 from app.db.sql import Operation
 from app.engine.schema import PreparingSchema
 from app.events.notifications import Notifier
-from app.http.messages import header
 from app.schema.transport.request_parsing import GraphQLRequest
-from app.server.admission import AdmissionControl
 
 logger = logging.getLogger("care.graphql")
 
@@ -53,43 +51,20 @@ class SubscriptionContext(Context):
         self.cost = cost
 
 
-@dataclass(frozen=True)
-class ContextFactory:
-    """Creates contexts for one connection."""
-
-    authenticator: Authenticator
-    notifier: Notifier
-    admission: AdmissionControl
-    authorization: str | None
-    request_id: str
-
-    @classmethod
-    def from_scope(cls, scope: Scope, request_id: str) -> "ContextFactory":
-        state = scope["state"]
-        return cls(
-            state["authenticator"],
-            state["notifier"],
-            state["admission"],
-            header(scope, b"authorization"),
-            request_id,
-        )
-
-    async def open(self) -> SubscriptionContext:
-        return await self.extend(await self.authenticator.open(self.authorization, self.request_id))
-
-    async def extend(self, context: Context) -> SubscriptionContext:
-        """Requires a signed-in viewer."""
-        context.signed_in()
-        assert self.authorization is not None
-        identity = await self.authenticator.identity_of(self.authorization, context.now)
-        end = identity.expiry + self.authenticator.verifier.settings.token_leeway
-        return SubscriptionContext(
-            **vars(context),
-            reauthenticate=partial(self.authenticator.open, self.authorization, self.request_id),
-            account=partial(viewer_for, identity),
-            ends_at=asyncio.get_running_loop().time() + end - utc_now().timestamp() - EARLY_SECONDS,
-            notifier=self.notifier,
-        )
+async def extend_context(context: Context, scope: Scope, authorization: str | None) -> SubscriptionContext:
+    """Requires a signed-in viewer; `authorization` is the header with which the viewer signed in."""
+    context.signed_in()
+    assert authorization is not None
+    authenticator: Authenticator = scope["state"]["authenticator"]
+    identity = await authenticator.identity_of(authorization, context.now)
+    end = identity.expiry + authenticator.verifier.settings.token_leeway
+    return SubscriptionContext(
+        **vars(context),
+        reauthenticate=partial(authenticator.open, authorization, context.request_id),
+        account=partial(viewer_for, identity),
+        ends_at=asyncio.get_running_loop().time() + end - utc_now().timestamp() - EARLY_SECONDS,
+        notifier=scope["state"]["notifier"],
+    )
 
 
 # --- results --------------------------------------------------------------------------------------

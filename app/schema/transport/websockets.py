@@ -4,9 +4,9 @@ Extends Strawberry's handler with authentication of every operation, error codes
 """
 
 import logging
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import timedelta
 from json import JSONDecodeError
 from typing import Any
@@ -14,6 +14,7 @@ from typing import Any
 import orjson
 from starlette.requests import Request
 from starlette.responses import Response
+from starlette.types import Scope
 from starlette.websockets import WebSocket, WebSocketDisconnect, WebSocketState
 from strawberry import UNSET
 from strawberry.asgi import ASGIWebSocketAdapter, GraphQL
@@ -28,16 +29,23 @@ from strawberry.subscriptions.protocols.graphql_transport_ws.handlers import (
 from strawberry.types import ExecutionResult
 from strawberry.types.execution import PreExecutionError
 
+from app.auth.authenticator import Authenticator
 from app.care.errors import CareError, NotAllowed, NotSignedIn, RateLimited, TooManyListening
 from app.db.drivers.interface import DatabaseUnavailable
 from app.engine.schema import PreparingSchema
 from app.http.cors import AllowedOrigins
 from app.http.errors import OVERLOADED, request_error
-from app.http.messages import request_id_of
+from app.http.messages import header, request_id_of
 from app.schema.errors import INTERNAL, response_body
 from app.schema.transport.request_parsing import GraphQLRequest, RequestRejected, wrong_member
-from app.schema.transport.subscriptions import ContextFactory, is_subscription, results_of
+from app.schema.transport.subscriptions import (
+    SubscriptionContext,
+    extend_context,
+    is_subscription,
+    results_of,
+)
 from app.schema.transport.trusted_documents import Documents
+from app.server.admission import AdmissionControl
 from app.server.rejections import OVERLOADED_MESSAGE
 
 logger = logging.getLogger("care.graphql")
@@ -53,19 +61,26 @@ MAX_REASON_BYTES = 123  # in a close frame
 class Connection:
     """The context of a connection before any operation."""
 
-    contexts: ContextFactory
-    on_sign_in: Callable[[], None]
+    scope: Scope
+    request_id: str
+    authorization: str | None
     connection_params: dict[str, Any] = field(default_factory=dict)
 
-    async def open(self) -> None:
+    async def sign_in(self) -> None:
         """Authenticates with the token of the first message, or else of the HTTP request."""
         for name, value in self.connection_params.items():
             if name.lower() == "authorization":
-                token = value if isinstance(value, str) else ""
-                self.contexts = replace(self.contexts, authorization=token)
+                self.authorization = value if isinstance(value, str) else ""
         self.connection_params.clear()  # frees memory; nothing else is used
-        await self.contexts.open()
-        self.on_sign_in()
+        await self.open()
+        if on_sign_in := self.scope["state"].get("on_sign_in"):  # set by `serve` only
+            on_sign_in()
+
+    async def open(self) -> SubscriptionContext:
+        """The context of an operation."""
+        authenticator: Authenticator = self.scope["state"]["authenticator"]
+        context = await authenticator.open(self.authorization, self.request_id)
+        return await extend_context(context, self.scope, self.authorization)
 
 
 class Socket(ASGIWebSocketAdapter):
@@ -127,28 +142,29 @@ class Handler(BaseGraphQLTransportWSHandler[Connection, None]):
             limit = self.max_subscriptions_per_connection or 0
             if len(self.operations) >= limit and message["id"] not in self.operations:
                 text = f"there are {limit} operations already on this connection, and no more are allowed"
-                await self.send_rejection(message["id"], text, RateLimited.code)
+                await self.send_message(self.error_message(message["id"], text, RateLimited.code))
                 return
             request = GraphQLRequest.from_members(payload)
             if "query" in payload or request.names_document():
                 try:
                     payload["query"] = self.view.documents.admit(request, self.request_id).query
                 except RequestRejected as rejection:
-                    await self.send_rejection(message["id"], rejection.message, rejection.code)
+                    error = self.error_message(message["id"], rejection.message, rejection.code)
+                    await self.send_message(error)
                     return
         await super().handle_subscribe(message)
 
     async def run_operation(self, operation: Operation[Connection, None]) -> None:
         """Authenticates every operation separately."""
         request = GraphQLRequest(operation.query, operation.variables, operation.operation_name, None)
-        admission = self.context.contexts.admission
+        admission: AdmissionControl = self.context.scope["state"]["admission"]
         try:
             if not admission.admit_operation():
                 await self.send_error(operation, OVERLOADED_MESSAGE, OVERLOADED)
                 return
             if is_subscription(self.schema, request):
                 admission.free_slot()
-            context = await self.context.contexts.open()
+            context = await self.context.open()
             async with aclosing(results_of(self.schema, request, context)) as results:
                 async for result in results:
                     admission.free_slot()  # sending may take long
@@ -179,7 +195,7 @@ class Handler(BaseGraphQLTransportWSHandler[Connection, None]):
 
     @property
     def request_id(self) -> str:
-        return self.context.contexts.request_id
+        return self.context.request_id
 
     async def send_result(self, operation: Operation[Connection, None], result: ExecutionResult) -> None:
         response: Any = response_body(result, self.request_id)
@@ -191,10 +207,6 @@ class Handler(BaseGraphQLTransportWSHandler[Connection, None]):
 
     async def send_error(self, operation: Operation[Connection, None], text: str, code: str) -> None:
         await operation.send_operation_message(self.error_message(operation.id, text, code))
-
-    async def send_rejection(self, id: str, text: str, code: str) -> None:
-        """For a message that does not become an operation."""
-        await self.send_message(self.error_message(id, text, code))
 
     def error_message(self, id: str, text: str, code: str) -> Any:
         errors = request_error(text, code, self.request_id)["errors"]
@@ -256,12 +268,12 @@ class WebsocketView(GraphQL[Connection, None]):
         )
 
     async def get_context(self, request: Request | WebSocket, response: Response | WebSocket) -> Connection:
-        on_sign_in = request.scope["state"].get("on_sign_in", lambda: None)  # set by `serve` only
-        return Connection(ContextFactory.from_scope(request.scope, request_id_of(request.scope)), on_sign_in)
+        scope = request.scope
+        return Connection(scope, request_id_of(scope), header(scope, b"authorization"))
 
     async def on_ws_connect(self, context: Connection) -> Any:
         try:
-            await context.open()
+            await context.sign_in()
         except CareError as rejection:
             raise ConnectionRejectionError from rejection
         return UNSET
