@@ -7,7 +7,7 @@ from time import monotonic
 
 from starlette.types import Message, Scope, Send
 
-from app.http.headers import NO_STORE, SECURITY_HEADERS
+from app.http.headers import NO_STORE, SECURITY_HEADERS, Headers
 from app.http.messages import header, request_id_of
 from app.settings import ORIGIN
 
@@ -26,8 +26,6 @@ MAX_LOGGED_ORIGINS = 20  # per hour, so that clients cannot fill the log
 MAX_ORIGIN_LENGTH = 260  # a scheme, the longest host name, and a port
 HOUR = 3600
 VARY = (*SECURITY_HEADERS, (b"vary", b"Origin"))
-
-Headers = tuple[tuple[bytes, bytes], ...]
 
 
 class AllowedOrigins:

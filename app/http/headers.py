@@ -2,6 +2,8 @@
 
 from app.care.rate_limits import MINUTE, Allowance
 
+Headers = tuple[tuple[bytes, bytes], ...]
+
 JSON = (b"content-type", b"application/json")
 NO_STORE = (b"cache-control", b"no-store")
 RETRY_AFTER = (b"retry-after", b"1")  # seconds; of every 503

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from starlette.requests import ClientDisconnect
 from starlette.types import Receive, Scope, Send
 
-from app.http.headers import JSON, NO_STORE, RETRY_AFTER, SECURITY_HEADERS, rate_limit_headers
+from app.http.headers import JSON, NO_STORE, RETRY_AFTER, SECURITY_HEADERS, Headers, rate_limit_headers
 from app.telemetry.logs import REQUEST_ID
 
 SAFE_REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
@@ -22,7 +22,7 @@ class Reply(NamedTuple):
 
     body: bytes
     status: int = 200
-    headers: tuple[tuple[bytes, bytes], ...] = ()
+    headers: Headers = ()
     content_type: tuple[bytes, bytes] = JSON
 
 

@@ -2,9 +2,8 @@
 
 from email.utils import format_datetime
 
+from app.http.headers import Headers
 from app.settings import Settings
-
-Headers = tuple[tuple[bytes, bytes], ...]
 
 SUCCESSOR = '</graphql>; rel="successor-version"'
 

@@ -23,10 +23,10 @@ from app.db.drivers.interface import DatabaseUnavailable
 from app.db.tables import Contract, TimeState
 from app.http import paths
 from app.http.errors import OVERLOADED
+from app.http.headers import Headers
 from app.http.idempotency import HEADER, idempotency_for, read_key, run_once
 from app.http.messages import ENCODED, Reply, header, is_encoded, read_body, request_id_of, send_reply
 from app.rest_compat import bodies
-from app.rest_compat.deprecation import Headers
 from app.rest_compat.errors import LegacyError, error_reply, refusal
 from app.rest_compat.homework import read_homework
 from app.rest_compat.usage import Usage
