@@ -90,8 +90,8 @@ Cost = Callable[[Mapping[str, Any] | None], int]
 
 def cost_of(schema: GraphQLSchema, operation: OperationDefinitionNode, fragments: Fragments) -> Cost:
     root = schema.get_root_type(operation.operation)
-    calculator = CostCalculator(schema, operation, fragments)
-    polynomial = calculator.cost([(root, operation.selection_set)], 1)
+    defaults = {each.variable.name.value: each.default_value for each in operation.variable_definitions or ()}
+    polynomial = CostCalculator(schema, fragments, defaults).cost([(root, operation.selection_set)], 1)
     constant = ceil(polynomial.pop((), 0))
     if not polynomial:
         return lambda variables: constant
@@ -108,15 +108,11 @@ def cost_of(schema: GraphQLSchema, operation: OperationDefinitionNode, fragments
     return cost
 
 
+@dataclass
 class CostCalculator:
-    def __init__(
-        self, schema: GraphQLSchema, operation: OperationDefinitionNode, fragments: Fragments
-    ) -> None:
-        self.schema = schema
-        self.fragments = fragments
-        self.defaults = {
-            each.variable.name.value: each.default_value for each in operation.variable_definitions or ()
-        }
+    schema: GraphQLSchema
+    fragments: Fragments
+    defaults: Mapping[str, ValueNode | None]  # of the variables
 
     def cost(self, selection_sets: list[TypedSelectionSet], connection_size: Size) -> Polynomial:
         """The cost of these selection sets together, which belong to a connection of this size."""

@@ -1,6 +1,7 @@
 """Executes operations: resolves a single root field directly, and adapts graphql-core's executors."""
 
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from typing import Any
 
 from graphql import GraphQLField, GraphQLObjectType, GraphQLResolveInfo
@@ -40,13 +41,13 @@ def resolver_cache_of(info: Info) -> dict[Any, Any]:
 # --- a single root field ----------------------------------------------------------------------------
 
 
+@dataclass(eq=False)
 class Outcome:
     """The result or the error of the root resolver, which runs only once: graphql-core reuses it."""
 
-    def __init__(self, is_awaited: bool, value: Any = None, error: Exception | None = None) -> None:
-        self.is_awaited = is_awaited
-        self.value = value
-        self.error = error
+    is_awaited: bool
+    value: Any = None
+    error: Exception | None = None
 
     def resolve(  # called by graphql-core as middleware
         self, resolver: Callable[..., Any], root: Any, info: Info, **arguments: Any

@@ -63,15 +63,15 @@ def is_visible_ascii(text: str) -> bool:
     return text.isascii() and text.isprintable() and " " not in text
 
 
+@dataclass(eq=False)
 class Connection:
     """A persistent connection to a service, for one thread."""
 
-    def __init__(self, address: Address, timeout: float, max_bytes: int = MAX_RESPONSE_BYTES) -> None:
-        self.address = address
-        self.timeout = timeout
-        self.max_bytes = max_bytes
-        self.connection: http.client.HTTPConnection | None = None
-        self.last_use = 0.0
+    address: Address
+    timeout: float
+    max_bytes: int = MAX_RESPONSE_BYTES
+    connection: http.client.HTTPConnection | None = None
+    last_use: float = 0
 
     def send(
         self,

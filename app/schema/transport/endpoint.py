@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from time import perf_counter
 
 import orjson
@@ -69,26 +70,21 @@ STATUS_OF_REJECTION: dict[type[CareError], int] = {
 HEADERS_OF_STATUS = {**HEADERS_OF_ERROR, 405: ((b"allow", b"GET, POST"),)}
 
 
+@dataclass(eq=False)
 class Endpoint:
     """Authentication, trusted documents, idempotency keys and error codes around the execution. Replaces the
     view of Strawberry, which accepts bodies such as `null` and takes longer."""
 
-    def __init__(
-        self,
-        schema: Schema,
-        is_open: bool,
-        page: Callable[[Scope], Response] | None,
-        documents: Documents,
-        origins: AllowedOrigins,
-        body_limit: int,
-    ) -> None:
-        self.schema = schema
-        self.is_open = is_open  # whether requests without a token are executed
-        self.page = page
-        self.documents = documents
-        self.body_limit = body_limit
-        self.websockets = WebsocketView(schema, documents, origins, body_limit)
-        self.running: set[KeyScope] = set()  # idempotency keys of requests in progress
+    schema: Schema
+    is_open: bool  # whether requests without a token are executed
+    page: Callable[[Scope], Response] | None
+    documents: Documents
+    origins: AllowedOrigins
+    body_limit: int
+    running: set[KeyScope] = field(default_factory=set)  # idempotency keys of requests in progress
+
+    def __post_init__(self) -> None:
+        self.websockets = WebsocketView(self.schema, self.documents, self.origins, self.body_limit)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "websocket":
