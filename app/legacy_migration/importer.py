@@ -8,10 +8,11 @@ import orjson
 from sqlalchemy import select
 
 from app.care.context import Role
-from app.db.admin.imported import Fingerprint, Members, saving_imported
+from app.db.admin.import_rows import TABLES
+from app.db.admin.imported import COLUMNS, FIND_CARE_IDS, Fingerprint, Members, saving_imported
 from app.db.admin.importing import importing_numbered
 from app.db.sql import Operation, Statement
-from app.db.tables import Book, Caregiver, Client, Module, Session, Table, table_of
+from app.db.tables import table_of
 from app.legacy_migration import LegacyMigrationError
 from app.legacy_migration.extraction import Gap, Gaps, Recording
 from app.legacy_migration.recorded_calls import Call
@@ -37,27 +38,24 @@ class ImportResult:
     books_without_questions: list[int]
 
 
-def stored_columns(table: Table, **members: str) -> tuple[Statement, tuple[str, ...]]:
-    """Selects stored rows; the members have the names that recordings use."""
-    columns = ("id", *members.values())
-    statement = Statement(lambda kind: select(*(table_of(table).c[name] for name in columns)))
-    return statement, tuple(members)
-
-
+USER_NAME = {"userName": "user_name"}
 STORED = {
-    "caregiver": stored_columns(Caregiver, name="name", position="position", userName="user_name"),
-    "client": stored_columns(Client, name="name", opptId="oppt_id", userName="user_name"),
-    "module": stored_columns(Module, name="name"),
-    "book": stored_columns(Book, name="name", moduleId="module_id", isTest="is_test"),
+    "caregiver": COLUMNS["caregiver"] | USER_NAME,
+    "client": COLUMNS["client"] | USER_NAME,
+    "module": COLUMNS["module"],
+    "book": COLUMNS["book"],
 }
-STORED_SESSIONS = Statement(lambda kind: select(table_of(Session).c.id))
+FIND_STORED = {
+    kind: Statement(select(*table_of(TABLES[kind]).c["id", *columns.values()]))
+    for kind, columns in STORED.items()
+}
 
 
 def importing_recording(
     recording: Recording, calls: Callable[[], Iterable[Call]], zone: ZoneInfo, is_partial: bool
 ) -> Operation[ImportResult]:
     """`calls` reads the recording from its beginning again, so that answers are not held in memory."""
-    if known := {row[0] for row in (yield STORED_SESSIONS, {})} & recording.facts["session"].keys():
+    if known := {row[0] for row in (yield FIND_CARE_IDS["session"], {})} & recording.facts["session"].keys():
         raise LegacyMigrationError(
             f"session {min(known)} is in the database already: was this recording imported before? "
             "Nothing was imported"
@@ -66,9 +64,9 @@ def importing_recording(
         for number, user in recording.user_names(role).items():
             recording.facts[role.lower()][number]["userName"] = user
     stored: StoredRows = {}
-    for kind, (statement, members) in STORED.items():
+    for kind, statement in FIND_STORED.items():
         rows = yield statement, {}
-        stored[kind] = {number: dict(zip(members, values, strict=True)) for number, *values in rows}
+        stored[kind] = {number: dict(zip(STORED[kind], values, strict=True)) for number, *values in rows}
         compare_with_stored(recording, kind, stored[kind])
     if any(recording.gaps.values()) and not is_partial:
         raise RecordingIncomplete(recording.gaps)

@@ -13,7 +13,13 @@ from app.legacy_migration.pages import Reading, assignment_members, read_respons
 from app.legacy_migration.recorded_calls import Call
 
 # Pages can be incomplete; a row needs at least this member.
-NEEDED = {"caregiver": "position", "client": "opptId", "module": "name", "book": "moduleId"}
+NEEDED = {
+    "caregiver": "position",
+    "client": "opptId",
+    "module": "name",
+    "book": "moduleId",
+    "session": COMPLETE_SESSION,
+}
 BATCH = 500  # rows in memory; some have long texts
 
 
@@ -22,7 +28,7 @@ def recorded_rows(
 ) -> Iterator[RecordedRow]:
     """Parents first, without rows that the recording lacks or whose parent it lacks."""
     recorded, first_lines = recording.facts, recording.first_lines
-    for kind, needed in {**NEEDED, "session": COMPLETE_SESSION}.items():
+    for kind, needed in NEEDED.items():
         for number, facts in sorted(recorded[kind].items()):
             if needed in facts:
                 members = members_of(kind, facts)

@@ -98,10 +98,11 @@ class UserRecorder:
             while number < pages:
                 path = f"{LISTS[self.token.role]}?time-state={state}&page={number}&size={self.recorder.size}"
                 body = self.fetch(connection, path)
-                total, pages = read_page(body, path, number)
-                totals.add(total)
+                page = read_page(body, path, number)
+                totals.add(page["totalElements"])
+                pages = page["totalPages"]
                 lines.append(self.write(path, body))
-                details += paths_of_details(body)
+                details += paths_of_details(page)
                 number += 1
             if len(totals) == 1 or not attempts_left:
                 break
@@ -140,23 +141,22 @@ class UserRecorder:
         }
 
 
-def read_page(body: bytes, path: str, number: int) -> tuple[int, int]:
-    """The total numbers of items and pages."""
+def read_page(body: bytes, path: str, number: int) -> dict[str, Any]:
     try:
-        page = orjson.loads(body)
+        page: dict[str, Any] = orjson.loads(body)
         total, pages, returned = page["totalElements"], page["totalPages"], page["number"]
     except (orjson.JSONDecodeError, KeyError, TypeError):
         raise LegacyMigrationError(f"{path} does not return a page") from None
     if type(total) is not int or type(pages) is not int or returned != number:
         raise LegacyMigrationError(f"{path} returns a different page: the service does not support `page`")
-    return total, pages
+    return page
 
 
-def paths_of_details(body: bytes) -> list[str]:
+def paths_of_details(page: dict[str, Any]) -> list[str]:
     """The paths of complete assignments whose answers the list omits."""
     return [
         f"{ASSIGNMENTS}/{item['id']}"
-        for item in orjson.loads(body).get("content") or ()
+        for item in page.get("content") or ()
         if isinstance(item, dict)
         and item.get("status") == AssignmentStatus.COMPLETE
         and not item.get("answers")

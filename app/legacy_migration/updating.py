@@ -129,11 +129,8 @@ def fingerprints_in(recording: Recording) -> dict[Key, str]:
     for kind, needed in NEEDED.items():
         rows = {number: row for number, row in facts[kind].items() if needed in row}
         found |= {(kind, number): fingerprint_of(members_of(kind, row)) for number, row in rows.items()}
-    sessions = {number: row for number, row in facts["session"].items() if is_complete(row)}
-    for number, row in sessions.items():
-        found["session", number] = fingerprint_of(members_of("session", row))
     for number, row in facts["assignment"].items():
-        if row["sessionId"] in sessions:
+        if is_complete(facts["session"][row["sessionId"]]):
             found["assignment", number] = row["fingerprint"]
     return found
 
