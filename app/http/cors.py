@@ -1,11 +1,11 @@
-"""CORS: which origins may call the service, preflight requests, and the headers of every response."""
+"""CORS: which origins may call the service, and preflight requests."""
 
 import logging
 import re
 from collections.abc import Iterable
 from time import monotonic
 
-from starlette.types import Message, Scope, Send
+from starlette.types import Scope, Send
 
 from app.http.headers import NO_STORE, SECURITY_HEADERS, Headers
 from app.http.messages import header, request_id_of
@@ -99,18 +99,3 @@ async def send_preflight(scope: Scope, send: Send, methods: bytes) -> None:
     ]
     await send({"type": "http.response.start", "status": 204, "headers": headers})
     await send({"type": "http.response.body", "body": b""})
-
-
-def with_default_headers(scope: Scope, send: Send) -> Send:
-    """Adds the default headers that a response does not have."""
-
-    async def send_with_headers(message: Message) -> None:
-        if message["type"] == "http.response.start":
-            scope["state"]["status"] = message["status"]
-            headers = list(message.get("headers", ()))
-            names = {name.lower() for name, _ in headers}
-            defaults = (NO_STORE, *scope["state"].get("headers", SECURITY_HEADERS))
-            message = {**message, "headers": [*headers, *(each for each in defaults if each[0] not in names)]}
-        await send(message)
-
-    return send_with_headers

@@ -1,4 +1,4 @@
-"""Requests and replies of both contracts: request headers, request ids, body limits, JSON responses."""
+"""Requests and replies of both contracts: headers, request ids, body limits, JSON responses."""
 
 import re
 from collections.abc import Iterable
@@ -6,7 +6,7 @@ from secrets import token_hex
 from typing import NamedTuple
 
 from starlette.requests import ClientDisconnect
-from starlette.types import Receive, Scope, Send
+from starlette.types import Message, Receive, Scope, Send
 
 from app.http.headers import JSON, NO_STORE, RETRY_AFTER, SECURITY_HEADERS, Headers, rate_limit_headers
 from app.telemetry.logs import REQUEST_ID
@@ -44,6 +44,21 @@ async def send_reply(scope: Scope, send: Send, reply: Reply, request_id: str) ->
     body = b"" if scope["method"] == "HEAD" else reply.body  # a HEAD has the headers of a GET
     await send({"type": "http.response.start", "status": reply.status, "headers": headers})
     await send({"type": "http.response.body", "body": body})
+
+
+def with_default_headers(scope: Scope, send: Send) -> Send:
+    """Adds the default headers that a response does not have."""
+
+    async def send_with_headers(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            scope["state"]["status"] = message["status"]
+            headers = list(message.get("headers", ()))
+            names = {name.lower() for name, _ in headers}
+            defaults = (NO_STORE, *scope["state"].get("headers", SECURITY_HEADERS))
+            message = {**message, "headers": [*headers, *(each for each in defaults if each[0] not in names)]}
+        await send(message)
+
+    return send_with_headers
 
 
 def header(scope: Scope, name: bytes) -> str | None:

@@ -10,10 +10,10 @@ from time import perf_counter
 import orjson
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from app.http.cors import AllowedOrigins, is_preflight, send_preflight, with_default_headers
+from app.http.cors import AllowedOrigins, is_preflight, send_preflight
 from app.http.errors import legacy_error, request_error
 from app.http.health import HEALTH
-from app.http.messages import Reply, header, request_id_of, send_reply
+from app.http.messages import Reply, header, request_id_of, send_reply, with_default_headers
 from app.http.paths import ASSIGNMENTS, ROOT, SESSIONS
 from app.telemetry import counters
 from app.telemetry.logs import LOG_FIELDS

@@ -20,8 +20,6 @@ from app.schema.schema import Schema, schema_text
 from app.settings import Settings
 from app.version import own_version
 
-__all__ = ["landing_routes"]
-
 
 def landing_routes(
     settings: Settings, schema: Schema, built: Built | None, clock: Callable[[], datetime]

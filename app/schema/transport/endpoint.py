@@ -28,11 +28,11 @@ from app.care.errors import (
 )
 from app.care.idempotency import KeyScope
 from app.db.drivers.interface import DatabaseUnavailable
-from app.http.cors import AllowedOrigins, with_default_headers
+from app.http.cors import AllowedOrigins
 from app.http.errors import OVERLOADED, request_error
 from app.http.headers import HEADERS_OF_ERROR, RETRY_AFTER
 from app.http.idempotency import HEADER, read_key, run_once
-from app.http.messages import Reply, header, request_id_of, send_reply
+from app.http.messages import Reply, header, request_id_of, send_reply, with_default_headers
 from app.schema.errors import INTERNAL, response_body
 from app.schema.schema import Schema
 from app.schema.transport.content_negotiation import (
