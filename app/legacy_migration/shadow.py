@@ -1,4 +1,4 @@
-"""A proxy of the old service. What it has answered is sent to the new service too, and compared."""
+"""A proxy of the old service, which sends the same requests to the new service and compares the responses."""
 
 import asyncio
 import threading
@@ -27,15 +27,15 @@ from app.rest_compat.usage import UNKNOWN, name_of
 
 MAX_AT_ONCE = 128  # requests to the old service; more wait
 MAX_WAITING, MAX_WAITING_BYTES = 1000, 8 * 1024 * 1024
-MAX_BYTES = 1024 * 1024  # of a request, and of an answer that is compared: parsing delays other threads
+MAX_BYTES = 1024 * 1024  # of a request, and of a response that is compared: parsing delays other threads
 REST = 9  # times as long as it computes, a comparison rests: clients need the interpreter
-SAMPLE = 100  # of so many equal answers, one is requested again
+SAMPLE = 100  # of so many equal responses, one is requested again
 HOP_BY_HOP = {b"connection", b"keep-alive", b"te", b"trailer", b"transfer-encoding", b"upgrade"}
 OWN = {b"host", b"content-length", b"expect"}  # headers of requests that the proxy sets or handles
 
 
 class Shadow:
-    """A bounded queue of answers, and threads that compare them. One thread keeps the order of changes."""
+    """A bounded queue of responses, and threads that compare them. One thread keeps the order of changes."""
 
     def __init__(self, comparison: Comparison, counts: Counts) -> None:
         self.comparison = comparison
@@ -48,7 +48,7 @@ class Shadow:
             threading.Thread(target=self.work, daemon=True).start()
 
     def offer(self, call: Call, old: Response | None) -> None:
-        """Queues an answer of the old service, or counts why it is not compared. Never waits."""
+        """Queues a response of the old service, or counts why it is not compared. Never waits."""
         path = path_name(call.method, call.path)
         if path is None or not (call.is_safe or self.comparison.with_changes):
             return
@@ -67,23 +67,23 @@ class Shadow:
         services = filter(None, (self.comparison.old, self.comparison.new))
         old, new = (Connection(each.address, self.comparison.timeout, MAX_BYTES) for each in services)
         while True:
-            path, application, call, answer, size = self.waiting.get()
+            path, application, call, response, size = self.waiting.get()
             outcome, found = "failed", dict[Found, str]()
-            with suppress(Exception):  # whatever the new service sends, the next answer is compared
-                outcome, found = self.compare(path, call, answer, old, new)
+            with suppress(Exception):  # whatever the new service sends, the next response is compared
+                outcome, found = self.compare(path, call, response, old, new)
             self.counts.note(path, application, outcome, found)
             with self.lock:
                 self.waiting_bytes -= size
 
     def compare(
-        self, path: str, call: Call, answer: Response, old: Connection, new: Connection
+        self, path: str, call: Call, response: Response, old: Connection, new: Connection
     ) -> tuple[str, dict[Found, str]]:
         """The outcome, and the differences with the outcome of each."""
-        found = self.differences(call, answer, new)
+        found = self.differences(call, response, new)
         noise = {each for each in found if self.counts.is_noise(path, each)}
         if call.is_safe and (noise < found or next(self.samples) % SAMPLE == 0):
             try:
-                again = self.differences(call, answer, old)
+                again = self.differences(call, response, old)
             except (RequestFailed, LegacyMigrationError):
                 return "old failed", {}
             self.counts.learn(path, again)
@@ -91,11 +91,12 @@ class Shadow:
         outcome = "different" if noise < found else "explained" if found else "same"
         return outcome, {each: "explained" if each in noise else "different" for each in found}
 
-    def differences(self, call: Call, answer: Response, other: Connection) -> set[Found]:
-        response = other.send_once(call.method, call.path, call.headers, call.body)
+    def differences(self, call: Call, response: Response, service: Connection) -> set[Found]:
+        """Between the response and that of `service` to the same call."""
+        other = service.send_once(call.method, call.path, call.headers, call.body)
         with self.judging:
             start = time.thread_time()
-            found = differences_in(self.comparison.judge(call, unzipped(answer), unzipped(response)))
+            found = differences_in(self.comparison.judge(call, unzipped(response), unzipped(other)))
             time.sleep(REST * (time.thread_time() - start))
         return found
 

@@ -1,4 +1,4 @@
-"""Counts of a shadow: answers and differences per path, application, member and kind, but no values."""
+"""Counts of a shadow: responses and differences per path, application, member and kind, but no values."""
 
 import re
 import threading
@@ -61,7 +61,7 @@ class Counts:
         self.lock = threading.Lock()
 
     def note(self, path: str, application: str, outcome: str, found: dict[Found, str]) -> None:
-        """Counts an answer and its differences, each with an outcome of its own."""
+        """Counts a response and its differences, each with an outcome of its own."""
         with self.lock:
             self.add("answers", path, application, outcome)
             if outcome in COMPARED:
