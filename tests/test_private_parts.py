@@ -27,7 +27,7 @@ from websockets.server import ServerProtocol
 from websockets.streams import StreamReader
 
 USED: list[tuple[Any, str]] = [
-    # app/server/protocol.py, app/server/request_cycle.py, app/server/rejections.py
+    # app/server/protocol.py, timeouts.py, request_cycle.py and rejections.py
     (httptools_impl, "STATUS_LINE"),
     (
         httptools_impl.HttpToolsProtocol,

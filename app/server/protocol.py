@@ -12,7 +12,6 @@ from typing import Any
 from urllib.parse import unquote
 
 import httptools
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from app.http.messages import BLANKS, HEADERS_BY_NAME
 from app.server.admission import AdmissionControl
@@ -29,6 +28,7 @@ from app.server.rejections import (
 )
 from app.server.request_cycle import RequestCycle
 from app.server.request_heads import find_head_error, simple_target
+from app.server.timeouts import BODY, HEADERS, IDLE, RESPONSE, TimedProtocol
 from app.telemetry import counters
 
 MAX_HEADER_BYTES = 64 * 1024  # also of chunk extensions and trailers without body bytes in between
@@ -37,14 +37,10 @@ MAX_BUFFERED = 32 * 1024 * 1024  # bytes of incomplete bodies of all connections
 MAX_PIPELINED = 100  # requests that wait for the responses before them
 GRACE_SECONDS = 0.5  # at shutdown, for a request that is in transit on an idle connection
 LINGER_SECONDS = 2  # for a client that still sends to receive the response
-MIN_PROGRESS = 64 * 1024  # bytes that a slow client must read within the timeout
-TIMER_TOLERANCE = 0.002  # seconds by which timers of the event loop may fire early
-LAST_READ_SECONDS = 0.01  # before a timeout: a process that was paused runs timers before reads
 HEALTH = (b"/livez", b"/readyz")
-IDLE, HEADERS, BODY, RESPONSE = "idle", "headers", "body", "response"
 
 
-class EdgeProtocol(HttpToolsProtocol):
+class EdgeProtocol(TimedProtocol):
     """Ends a connection in one of five ways:
 
     - `transport.close` sends the responses first. It is for a connection on which no request is incomplete.
@@ -54,17 +50,10 @@ class EdgeProtocol(HttpToolsProtocol):
     - `abort` drops what was not sent.
     """
 
-    timeout = 15.0  # seconds for the headers, for the body, and for a client that does not read the response
-
     def __init__(self, config: Any, server_state: Any, app_state: dict[str, Any], _loop: Any = None) -> None:
         super().__init__(config, server_state, app_state, _loop)
         self.parser = new_parser(self)
         self.admission: AdmissionControl = app_state["admission"]
-        self.now = self.loop.time
-        self.phase = HEADERS  # what the connection waits for; a new one has the timeout of a request
-        self.phase_since = self.now()
-        self.unsent, self.unsent_since = 0, self.phase_since  # bytes in the write buffer at that time
-        self.timer: asyncio.TimerHandle | None = None
         self.incoming: RequestCycle | None = None  # the request that is being received
         self.queued: deque[RequestCycle] = deque()  # complete requests that wait for earlier responses
         self.current: RequestCycle | None = None  # the request that the application handles, or the last one
@@ -81,10 +70,6 @@ class EdgeProtocol(HttpToolsProtocol):
         self.unparsed = b""  # received bytes for the parser to read again
         self.discards_input = False  # received bytes are discarded
         self.is_ending = False
-
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        super().connection_made(transport)
-        self.check_timeout()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.connections.discard(self)
@@ -446,38 +431,7 @@ class EdgeProtocol(HttpToolsProtocol):
         self.admission.buffered -= self.buffered
         self.buffered = 0
 
-    # --- time -----------------------------------------------------------------------------------------
-
-    def check_timeout(self) -> None:
-        """Each connection has one timer that rarely fires; requests only store their start time."""
-        now = self.now()
-        deadline = self.deadline(now)
-        if deadline <= now + TIMER_TOLERANCE:
-            self.timer = self.loop.call_later(LAST_READ_SECONDS, self.end_if_due)
-        else:
-            self.timer = self.loop.call_later(deadline - now, self.check_timeout)
-
-    def end_if_due(self) -> None:
-        """Checks again after a read: if the process was paused for longer than the timeout, a request may
-        have waited in the socket."""
-        now = self.now()
-        if self.deadline(now) <= now + TIMER_TOLERANCE:
-            self.on_timeout()
-        else:
-            self.check_timeout()
-
-    def deadline(self, now: float) -> float:
-        """When to end the connection, or when to check again."""
-        next_check = now + min(self.timeout, self.timeout_keep_alive)
-        if unsent := self.transport.get_write_buffer_size():
-            if unsent <= self.unsent - MIN_PROGRESS:  # a slow client that makes progress
-                self.note_unsent()
-            return min(next_check, self.unsent_since + self.timeout)
-        if self.phase is IDLE:
-            return min(next_check, self.phase_since + self.timeout_keep_alive)
-        if self.phase is not RESPONSE and not self.flow.read_paused:
-            return min(next_check, self.phase_since + self.timeout)
-        return next_check
+    # --- timeouts and shutdown ------------------------------------------------------------------------
 
     def on_timeout(self) -> None:
         if self.transport.get_write_buffer_size() or self.transport.is_closing():
@@ -486,18 +440,6 @@ class EdgeProtocol(HttpToolsProtocol):
             self.transport.close()
         else:
             self.reject_and_close(408, TIMED_OUT)
-
-    def pause_writing(self) -> None:
-        super().pause_writing()
-        self.note_unsent()
-
-    def note_unsent(self) -> None:
-        self.unsent, self.unsent_since = self.transport.get_write_buffer_size(), self.now()
-
-    def cancel_timer(self) -> None:
-        if self.timer is not None:
-            self.timer.cancel()
-            self.timer = None
 
     def shutdown(self) -> None:
         self.is_ending = True

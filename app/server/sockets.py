@@ -10,7 +10,8 @@ from websockets.exceptions import ProtocolError
 from websockets.frames import DATA_OPCODES, CloseCode, Frame, Opcode
 from websockets.server import ServerProtocol
 
-from app.server.protocol import LINGER_SECONDS, MIN_PROGRESS
+from app.server.protocol import LINGER_SECONDS
+from app.server.timeouts import MIN_PROGRESS
 from app.telemetry import counters
 
 MAX_PENDING = 128  # websockets of one process that have not signed in
