@@ -104,12 +104,15 @@ class DocumentCounter:
                 yield each, self.count_fragment(each.name.value, 1)
 
     def total(self) -> Counts:
-        levels, depth, selections, aliases, root_fields, directives = zip(
-            EMPTY, *[counts for _, counts in self.roots], strict=True
-        )
-        all_directives = sum(directives) + sum(map(directives_outside, self.definitions))
+        counts = [EMPTY, *(each for _, each in self.roots)]
+        directives = sum(each.directives for each in counts)
         return Counts(
-            max(levels), max(depth), sum(selections), sum(aliases), max(root_fields), all_directives
+            levels=max(each.levels for each in counts),
+            depth=max(each.depth for each in counts),
+            selections=sum(each.selections for each in counts),
+            aliases=sum(each.aliases for each in counts),
+            root_fields=max(each.root_fields for each in counts),
+            directives=directives + sum(map(directives_outside, self.definitions)),
         )
 
     def count_set(self, selection_set: SelectionSetNode, level: int) -> Counts:
