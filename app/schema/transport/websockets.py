@@ -72,12 +72,12 @@ class Connection:
             if name.lower() == "authorization":
                 self.authorization = value if isinstance(value, str) else ""
         self.connection_params.clear()  # frees memory; nothing else is used
-        await self.open()
+        await self.open_context()
         if on_sign_in := self.scope["state"].get("on_sign_in"):  # set by `serve` only
             on_sign_in()
 
-    async def open(self) -> SubscriptionContext:
-        """The context of an operation."""
+    async def open_context(self) -> SubscriptionContext:
+        """Returns the context of an operation."""
         authenticator: Authenticator = self.scope["state"]["authenticator"]
         context = await authenticator.open(self.authorization, self.request_id)
         return await extend_context(context, self.scope, self.authorization)
@@ -164,7 +164,7 @@ class Handler(BaseGraphQLTransportWSHandler[Connection, None]):
                 return
             if is_subscription(self.schema, request):
                 admission.free_slot()
-            context = await self.context.open()
+            context = await self.context.open_context()
             async with aclosing(results_of(self.schema, request, context)) as results:
                 async for result in results:
                     admission.free_slot()  # sending may take long
