@@ -182,7 +182,7 @@ P = ParamSpec("P")
 Operation = Generator[Step, list[Any], Result]
 
 
-ONE_CONNECTION = Statement(lambda kind: text("SET LOCAL citus.multi_shard_modify_mode = 'sequential'"))
+ONE_CONNECTION = Statement(text("SET LOCAL citus.multi_shard_modify_mode = 'sequential'"))
 
 
 def using_one_connection() -> Operation[None]:

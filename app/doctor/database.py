@@ -22,15 +22,15 @@ OTHERS_ANY = 0o077
 OTHERS_WRITE = 0o022
 OWNER = "make the service's user its owner: chown USER"
 
-POSTGRES_SETTINGS = Statement(lambda kind: text("SELECT name, setting FROM pg_settings"))
+POSTGRES_SETTINGS = Statement(text("SELECT name, setting FROM pg_settings"))
 POSTGRES_CONNECTION = Statement(
-    lambda kind: text(
+    text(
         "SELECT coalesce((SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()), false),"
         " inet_server_addr() IS NULL OR inet_server_addr() <<= '127.0.0.0/8' OR inet_server_addr() = '::1'"
     )
 )
 POSTGRES_ACCOUNT = Statement(
-    lambda kind: text(
+    text(
         "SELECT rolsuper, rolcreaterole OR rolcreatedb OR rolbypassrls OR rolreplication"
         " FROM pg_roles WHERE rolname = current_user"
     )

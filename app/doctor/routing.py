@@ -128,7 +128,7 @@ def counting_shards() -> Operation[list[tuple[Everyday, int]]]:
 
 
 def explain(sql: str) -> Statement:
-    return Statement(lambda kind: text(f"EXPLAIN (FORMAT JSON, COSTS OFF) {sql}".replace(":", "\\:")))
+    return Statement(text(f"EXPLAIN (FORMAT JSON, COSTS OFF) {sql}".replace(":", "\\:")))
 
 
 def with_samples(written: CompiledStatement, caregivers: tuple[int, ...]) -> str:

@@ -20,7 +20,7 @@ from app.telemetry.wording import counted
 OVERDUE = timedelta(minutes=2)  # a dispatcher runs every second
 CLOCK_TOLERANCE = 2  # seconds
 CONNECT_SECONDS = 5
-CLOCK = Statement(lambda kind: text("SELECT clock_timestamp()"))
+CLOCK = Statement(text("SELECT clock_timestamp()"))
 START_DISPATCHER = "start `care-gateway worker`, or `serve` with CARE_DISPATCHER=on"
 LIST_WAITING = "care-gateway deliveries list --state waiting shows the responses"
 RETRY_DEAD = "care-gateway deliveries list --state dead, then care-gateway deliveries retry --all-dead"

@@ -32,24 +32,22 @@ Convert = Callable[[Any], Any]
 Progress = Callable[[int], None]
 
 
-def on_postgres(sql: str) -> Statement:
-    return Statement(lambda kind: text(sql))
-
-
-LOCK_TABLES = on_postgres(f"LOCK TABLE {', '.join(map(str, TABLES))} IN EXCLUSIVE MODE")
+LOCK_TABLES = Statement(text(f"LOCK TABLE {', '.join(map(str, TABLES))} IN EXCLUSIVE MODE"))
 COUNTS = (USAGE, DAY)  # of legacy calls: the only rows that a service writes to an empty database
-FIND_TABLES_WITH_ROWS = on_postgres(
-    " UNION ALL ".join(
-        f"SELECT '{table}' WHERE EXISTS (SELECT FROM {table})" for table in TABLES if table not in COUNTS
+FIND_TABLES_WITH_ROWS = Statement(
+    text(
+        " UNION ALL ".join(
+            f"SELECT '{table}' WHERE EXISTS (SELECT FROM {table})" for table in TABLES if table not in COUNTS
+        )
     )
 )
-REMOVE_COUNTS = tuple(on_postgres(f"DELETE FROM {table}") for table in COUNTS)
+REMOVE_COUNTS = tuple(Statement(text(f"DELETE FROM {table}")) for table in COUNTS)
 # Checks that the seal of a checkpoint exists. Retention has removed the seals of older checkpoints.
 DISABLE_CHECK, ENABLE_CHECK = (
-    on_postgres(f"ALTER TABLE {table_of(AuditCheckpoint)} {verb} TRIGGER audit_checkpoint_insert")
+    Statement(text(f"ALTER TABLE {table_of(AuditCheckpoint)} {verb} TRIGGER audit_checkpoint_insert"))
     for verb in ("DISABLE", "ENABLE")
 )
-ANALYZE = on_postgres(f"ANALYZE {', '.join(map(str, TABLES))}")
+ANALYZE = Statement(text(f"ANALYZE {', '.join(map(str, TABLES))}"))
 
 
 @dataclass
@@ -148,8 +146,8 @@ def read_rows(
 def reading_back(table: Table, progress: Progress) -> Operation[Content]:
     """The content of the table in PostgreSQL."""
     rows_of_table = compile_statement(select(table), "postgresql").sql
-    yield on_postgres(f"DECLARE copied_{table} NO SCROLL CURSOR FOR {rows_of_table}"), {}
-    fetch = on_postgres(f"FETCH {ROWS_PER_FETCH} FROM copied_{table}")
+    yield Statement(text(f"DECLARE copied_{table} NO SCROLL CURSOR FOR {rows_of_table}")), {}
+    fetch = Statement(text(f"FETCH {ROWS_PER_FETCH} FROM copied_{table}"))
     content = Content()
     while rows := (yield fetch, {}):
         for row in converted(table, rows, int, moment_as_text):

@@ -68,14 +68,12 @@ class Named:
 
 CLIENT = table_of(Client).c
 FIND_CLIENT = Statement(
-    lambda kind: select(CLIENT.id, CLIENT.name).where(
+    select(CLIENT.id, CLIENT.name).where(
         or_(CLIENT.user_name == text_parameter("user"), CLIENT.id == id_parameter("client"))
     )
 )
 FIND_ERASED = Statement(
-    lambda kind: (
-        select(CLIENT.id, CLIENT.erase_date).where(CLIENT.erase_date.is_not(None)).order_by(CLIENT.id)
-    )
+    select(CLIENT.id, CLIENT.erase_date).where(CLIENT.erase_date.is_not(None)).order_by(CLIENT.id)
 )
 
 

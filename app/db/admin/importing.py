@@ -58,7 +58,7 @@ class ImportRefused(Exception):
 
 
 def find_columns(table: Table, *columns: str) -> Statement:
-    return Statement(lambda kind: select(*(table_of(table).c[name] for name in columns)))
+    return Statement(select(*table_of(table).c[columns]))
 
 
 def relate(kind: DatabaseKind) -> ClauseElement:
@@ -94,14 +94,10 @@ FIND_CARE = {
     for table in (Session, Assignment, AnswerSet)
 }
 FIND_ATTEMPTS = find_columns(Assignment, "id", "attempt", "status", "book_id", "score")
-FIND_SUBMITTED = Statement(
-    lambda kind: select(ANSWER_SET.c.assignment_id, ANSWER_SET.c.attempt).where(is_final(ANSWER_SET))
-)
-FIND_DRAFTED = Statement(lambda kind: select(ANSWER_SET.c.assignment_id).where(~is_final(ANSWER_SET)))
+FIND_SUBMITTED = Statement(select(*ANSWER_SET.c["assignment_id", "attempt"]).where(is_final(ANSWER_SET)))
+FIND_DRAFTED = Statement(select(ANSWER_SET.c.assignment_id).where(~is_final(ANSWER_SET)))
 FIND_ANY_PERSON = Statement(
-    lambda kind: select(literal(1)).where(
-        or_(*(select(table_of(table).c.id).exists() for table in (Caregiver, Client)))
-    )
+    select(literal(1)).where(or_(*(select(table_of(table).c.id).exists() for table in (Caregiver, Client))))
 )
 RELATE = Statement(relate)
 SET_NEXT_ID = [set_next_id(table) for table in NUMBERED]

@@ -22,7 +22,7 @@ NEWER_ADVICE = (
     "start the newer version again, or restore the backup from before the upgrade "
     '(docs/upgrading.md, "Rolling back")'
 )
-VERSION = Statement(lambda kind: text("SELECT version_num FROM alembic_version"))
+VERSION = Statement(text("SELECT version_num FROM alembic_version"))
 
 
 def config(connection: Connection | None = None) -> "Config":

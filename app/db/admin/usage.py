@@ -14,18 +14,14 @@ USAGE = table_of(LegacyUsage)
 DAY = table_of(LegacyDay)
 
 FIND_USAGE = Statement(
-    lambda kind: (
-        select(*(USAGE.c[name] for name in Counted._fields))
-        .where(USAGE.c.day >= text_parameter("first"))
-        .order_by(*USAGE.primary_key)
-    )
+    select(*USAGE.c[Counted._fields])
+    .where(USAGE.c.day >= text_parameter("first"))
+    .order_by(*USAGE.primary_key)
 )
 FIND_LAST_USES = Statement(
-    lambda kind: select(USAGE.c.path, USAGE.c.role, func.max(USAGE.c.last_date)).group_by(
-        USAGE.c.path, USAGE.c.role
-    )
+    select(USAGE.c.path, USAGE.c.role, func.max(USAGE.c.last_date)).group_by(USAGE.c.path, USAGE.c.role)
 )
-FIND_DAYS = Statement(lambda kind: select(DAY.c.day, DAY.c.since).order_by(DAY.c.day))
+FIND_DAYS = Statement(select(DAY.c.day, DAY.c.since).order_by(DAY.c.day))
 
 
 @dataclass(frozen=True)

@@ -60,20 +60,6 @@ def select_seals() -> Select[Any]:
     return select(*(SEAL.c[name] for name in Seal._fields))
 
 
-def find_records(kind: DatabaseKind) -> ClauseElement:
-    records = select(RECORD).where(RECORD.c.id > id_parameter("after"))
-    return records.order_by(RECORD.c.id).limit(count_parameter("limit"))
-
-
-def add_seal(kind: DatabaseKind) -> ClauseElement:
-    return insert(SEAL).values(
-        last_record_id=id_parameter("last"),
-        record_count=count_parameter("count"),
-        moment=moment_parameter("now"),
-        hash=text_parameter("hash"),
-    )
-
-
 ADD_ENTRIES = statement_of_text(
     "INSERT INTO audit_entry (caregiver_id, client_id, record_id)"
     " SELECT value->>0, value->>1, value->>2 FROM json_each(:entries)",
@@ -84,9 +70,21 @@ ADD_ENTRIES = statement_of_text(
 )
 LOCK_RECORDS = Statement(lock_records)
 LIMIT_LOCK_WAIT = Statement(limit_lock_wait)
-FIND_LAST_SEAL = Statement(lambda kind: select_seals().order_by(SEAL.c.id.desc()).limit(1))
-FIND_RECORDS = Statement(find_records)
-ADD_SEAL = Statement(add_seal)
+FIND_LAST_SEAL = Statement(select_seals().order_by(SEAL.c.id.desc()).limit(1))
+FIND_RECORDS = Statement(
+    select(RECORD)
+    .where(RECORD.c.id > id_parameter("after"))
+    .order_by(RECORD.c.id)
+    .limit(count_parameter("limit"))
+)
+ADD_SEAL = Statement(
+    insert(SEAL).values(
+        last_record_id=id_parameter("last"),
+        record_count=count_parameter("count"),
+        moment=moment_parameter("now"),
+        hash=text_parameter("hash"),
+    )
+)
 
 
 # --- sealing --------------------------------------------------------------------------------------

@@ -4,15 +4,14 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 import orjson
-from sqlalchemy import ColumnElement, and_, func, select
-from sqlalchemy.sql.elements import ClauseElement
+from sqlalchemy import and_, func, select
 
 from app.db.audit.chain import ENTRY, FIND_RECORDS, RECORD
 from app.db.audit.records import ANSWER_SETS, ASSIGNMENTS, SESSIONS, About
 from app.db.moments import known_moment
 from app.db.reader.reads import Page
 from app.db.reader.selection import NEWEST, PageRequest
-from app.db.sql import DatabaseKind, Operation, Statement, Values, count_parameter, id_parameter
+from app.db.sql import Operation, Statement, Values, count_parameter, id_parameter
 from app.db.tables import AuditActor, AuditRecord, Contract, Table
 
 
@@ -59,20 +58,17 @@ class AuditEvent(NamedTuple):
         return AuditRecord
 
 
-def is_of_relationship() -> ColumnElement[bool]:
-    return and_(
-        ENTRY.c.caregiver_id == id_parameter("caregiver"), ENTRY.c.client_id == id_parameter("client")
-    )
-
-
-def find_events(kind: DatabaseKind) -> ClauseElement:
-    found = select(RECORD).join(ENTRY, ENTRY.c.record_id == RECORD.c.id)
-    found = found.where(is_of_relationship(), ENTRY.c.record_id < id_parameter("before"))
-    return found.order_by(ENTRY.c.record_id.desc()).limit(count_parameter("limit"))
-
-
-FIND_EVENTS = Statement(find_events)
-COUNT_EVENTS = Statement(lambda kind: select(func.count()).select_from(ENTRY).where(is_of_relationship()))
+IS_OF_RELATIONSHIP = and_(
+    ENTRY.c.caregiver_id == id_parameter("caregiver"), ENTRY.c.client_id == id_parameter("client")
+)
+FIND_EVENTS = Statement(
+    select(RECORD)
+    .join(ENTRY, ENTRY.c.record_id == RECORD.c.id)
+    .where(IS_OF_RELATIONSHIP, ENTRY.c.record_id < id_parameter("before"))
+    .order_by(ENTRY.c.record_id.desc())
+    .limit(count_parameter("limit"))
+)
+COUNT_EVENTS = Statement(select(func.count()).select_from(ENTRY).where(IS_OF_RELATIONSHIP))
 
 
 def listing_events(caregiver: int, client: int, window: PageRequest) -> Operation[Page]:

@@ -11,13 +11,11 @@ from typing import NamedTuple, TypeVar
 
 import orjson
 from sqlalchemy import bindparam, insert
-from sqlalchemy.sql.elements import ClauseElement
 
 from app.db.drivers.interface import Database, DatabaseUnavailable
 from app.db.moments import moment_as_text
 from app.db.reader.selection import Shown
 from app.db.sql import (
-    DatabaseKind,
     OnlyStatement,
     Operation,
     Repeatable,
@@ -98,13 +96,10 @@ def operator_record(now: datetime, operation: str, about: About) -> Record:
 # --- writing records ------------------------------------------------------------------------------
 
 
-def add_record(kind: DatabaseKind) -> ClauseElement:
-    column = table_of(AuditRecord).c
-    return insert(table_of(AuditRecord)).values(
-        {name: bindparam(name, type_=column[name].type) for name in Record._fields}
-    )
-
-
+RECORD = table_of(AuditRecord)
+ADD_RECORD = Statement(
+    insert(RECORD).values({name: bindparam(name, type_=RECORD.c[name].type) for name in Record._fields})
+)
 # One statement for all records: the writer thread waits for the interpreter lock after each statement.
 ADD_RECORDS = statement_of_text(
     f"INSERT INTO audit_record ({', '.join(Record._fields)})"
@@ -116,7 +111,6 @@ ADD_RECORDS = statement_of_text(
     " FROM json_array_elements(CAST(:records AS json)) WITH ORDINALITY AS one (value, place) ORDER BY place",
     "records",
 )
-ADD_RECORD = Statement(add_record)
 
 
 def recording(records: Iterable[Record]) -> Operation[None]:

@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 import orjson
 from sqlalchemy import Select, bindparam, delete, func, insert, select
 from sqlalchemy import Table as SqlTable
-from sqlalchemy.sql.elements import ClauseElement
 
 from app.db.audit.chain import (
     LIMIT_LOCK_WAIT,
@@ -21,14 +20,7 @@ from app.db.audit.chain import (
 )
 from app.db.audit.records import as_text, operator_record, recording
 from app.db.moments import known_moment
-from app.db.sql import (
-    DatabaseKind,
-    Operation,
-    Statement,
-    count_parameter,
-    id_parameter,
-    statement_of_text,
-)
+from app.db.sql import Operation, Statement, count_parameter, id_parameter, statement_of_text
 from app.db.tables import AuditActor, AuditCheckpoint, table_of
 
 OPERATION = "retention audit"  # the operation in the audit record of the removal
@@ -60,30 +52,25 @@ class Checkpoint(NamedTuple):
         return bool(operation == OPERATION and actor == AuditActor.OPERATOR and about == self.about)
 
 
-def find_next_seals(kind: DatabaseKind) -> ClauseElement:
-    """Never the newest seal: the next seal needs its hash, and SQLite continues the ids of its records."""
-    newest = select(func.max(SEAL.c.id)).scalar_subquery()
-    later = select_seals().add_columns(SEAL.c.moment)
-    later = later.where(SEAL.c.id > id_parameter("after"), SEAL.c.id < newest)
-    return later.order_by(SEAL.c.id).limit(count_parameter("limit"))
-
-
-def add_checkpoint(kind: DatabaseKind) -> ClauseElement:
-    return insert(CHECKPOINT).values(
-        {name: bindparam(name, type_=CHECKPOINT.c[name].type) for name in (*Checkpoint._fields, "moment")}
-    )
-
-
 def find_oldest(rows: Select[Any], table: SqlTable) -> Statement:
     oldest = rows.where(table.c.id <= id_parameter("last")).order_by(table.c.id)
-    return Statement(lambda kind: oldest.limit(count_parameter("limit")))
+    return Statement(oldest.limit(count_parameter("limit")))
 
 
-FIND_CHECKPOINTS = Statement(
-    lambda kind: select(*(CHECKPOINT.c[name] for name in Checkpoint._fields)).order_by(CHECKPOINT.c.seal_id)
+# Without the newest seal: the next seal needs its hash, and SQLite continues the ids of its records.
+FIND_NEXT_SEALS = Statement(
+    select_seals()
+    .add_columns(SEAL.c.moment)
+    .where(SEAL.c.id > id_parameter("after"), SEAL.c.id < select(func.max(SEAL.c.id)).scalar_subquery())
+    .order_by(SEAL.c.id)
+    .limit(count_parameter("limit"))
 )
-FIND_NEXT_SEALS = Statement(find_next_seals)
-ADD_CHECKPOINT = Statement(add_checkpoint)
+FIND_CHECKPOINTS = Statement(select(*CHECKPOINT.c[Checkpoint._fields]).order_by(CHECKPOINT.c.seal_id))
+ADD_CHECKPOINT = Statement(
+    insert(CHECKPOINT).values(
+        {name: bindparam(name, type_=CHECKPOINT.c[name].type) for name in (*Checkpoint._fields, "moment")}
+    )
+)
 FIND_OLDEST_RECORDS = find_oldest(select(RECORD), RECORD)
 FIND_OLDEST_SEALS = find_oldest(select_seals(), SEAL)
 REMOVE_ENTRIES = statement_of_text(
@@ -94,8 +81,8 @@ REMOVE_ENTRIES = statement_of_text(
     " FROM json_array_elements(CAST(:entries AS json)) AS one (value))",
     "entries",
 )
-REMOVE_RECORDS = Statement(lambda kind: delete(RECORD).where(RECORD.c.id <= id_parameter("last")))
-REMOVE_SEALS = Statement(lambda kind: delete(SEAL).where(SEAL.c.id <= id_parameter("last")))
+REMOVE_RECORDS = Statement(delete(RECORD).where(RECORD.c.id <= id_parameter("last")))
+REMOVE_SEALS = Statement(delete(SEAL).where(SEAL.c.id <= id_parameter("last")))
 
 
 def finding_checkpoints() -> Operation[list[Checkpoint]]:

@@ -6,45 +6,38 @@ from datetime import datetime
 from hashlib import sha256
 
 from sqlalchemy import func, select, tuple_
-from sqlalchemy.sql.elements import ClauseElement
 
 from app.db.audit.chain import ENTRY, NO_SEAL, RECORD, SEAL, Entry, Seal, chain_hash, entries_of, select_seals
 from app.db.audit.removing import FIND_NEXT_SEALS, Checkpoint, finding_checkpoints
 from app.db.moments import known_moment
-from app.db.sql import DatabaseKind, Operation, Statement, count_parameter, id_parameter
+from app.db.sql import Operation, Statement, count_parameter, id_parameter
 from app.telemetry.wording import counted
 
 PAGE_SIZE = 1000  # seals or entries in one read
 
-
 ENTRY_KEY = (ENTRY.c.caregiver_id, ENTRY.c.client_id, ENTRY.c.record_id)
+LAST_ENTRY = (id_parameter("caregiver"), id_parameter("client"), id_parameter("record"))
 
-
-def find_records_of_seal(kind: DatabaseKind) -> ClauseElement:
-    records = select(RECORD).where(RECORD.c.id > id_parameter("after"), RECORD.c.id <= id_parameter("last"))
-    return records.order_by(RECORD.c.id)
-
-
-def find_seals(kind: DatabaseKind) -> ClauseElement:
-    later = select_seals().where(SEAL.c.id > id_parameter("after"))
-    return later.order_by(SEAL.c.id).limit(count_parameter("limit"))
-
-
-def find_entries(kind: DatabaseKind) -> ClauseElement:
-    after = tuple_(id_parameter("caregiver"), id_parameter("client"), id_parameter("record"))
-    entries = select(*ENTRY_KEY).where(tuple_(*ENTRY_KEY) > after)
-    entries = entries.where(ENTRY.c.record_id > id_parameter("removed"))
-    return entries.order_by(*ENTRY_KEY).limit(count_parameter("limit"))
-
-
-FIND_LAST_SEALS = Statement(lambda kind: select_seals().order_by(SEAL.c.id.desc()).limit(2))
-FIND_NEWEST_MOMENT = Statement(lambda kind: select(RECORD.c.moment).order_by(RECORD.c.id.desc()).limit(1))
-COUNT_RECORDS = Statement(
-    lambda kind: select(func.count()).select_from(RECORD).where(RECORD.c.id > id_parameter("after"))
+FIND_LAST_SEALS = Statement(select_seals().order_by(SEAL.c.id.desc()).limit(2))
+FIND_NEWEST_MOMENT = Statement(select(RECORD.c.moment).order_by(RECORD.c.id.desc()).limit(1))
+COUNT_RECORDS = Statement(select(func.count()).select_from(RECORD).where(RECORD.c.id > id_parameter("after")))
+FIND_RECORDS_OF_SEAL = Statement(
+    select(RECORD)
+    .where(RECORD.c.id > id_parameter("after"), RECORD.c.id <= id_parameter("last"))
+    .order_by(RECORD.c.id)
 )
-FIND_RECORDS_OF_SEAL = Statement(find_records_of_seal)
-FIND_SEALS = Statement(find_seals)
-FIND_ENTRIES = Statement(find_entries)
+FIND_SEALS = Statement(
+    select_seals()
+    .where(SEAL.c.id > id_parameter("after"))
+    .order_by(SEAL.c.id)
+    .limit(count_parameter("limit"))
+)
+FIND_ENTRIES = Statement(
+    select(*ENTRY_KEY)
+    .where(tuple_(*ENTRY_KEY) > tuple_(*LAST_ENTRY), ENTRY.c.record_id > id_parameter("removed"))
+    .order_by(*ENTRY_KEY)
+    .limit(count_parameter("limit"))
+)
 
 
 @dataclass

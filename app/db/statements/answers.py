@@ -67,7 +67,7 @@ def lock_for_answers() -> Statement:
 
 
 LOCK_FOR_ANSWERS = lock_for_answers()
-TAKE_SET_ID = Statement(lambda kind: select(new_id("answer_set")))
+TAKE_SET_ID = Statement(select(new_id("answer_set")))
 
 # --- answer sets ----------------------------------------------------------------------------------
 
