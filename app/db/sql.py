@@ -1,10 +1,9 @@
 """SQL statements, compiled once for each database and run by the drivers."""
 
-import re
 from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from functools import cache, lru_cache, partial, wraps
+from functools import cache, partial, wraps
 from typing import Any, Generic, Literal, NamedTuple, ParamSpec, TypeVar
 
 from sqlalchemy import (
@@ -182,17 +181,6 @@ P = ParamSpec("P")
 Operation = Generator[Step, list[Any], Result]
 
 
-ONE_CONNECTION = Statement(text("SET LOCAL citus.multi_shard_modify_mode = 'sequential'"))
-
-
-def using_one_connection() -> Operation[None]:
-    """For a transaction on rows of many caregivers and on people or books. Citus has copies of those on every
-    machine, and changes both only over one connection to each machine."""
-    (kind,) = yield DATABASE_KIND
-    if kind == "citus":
-        yield ONE_CONNECTION, {}
-
-
 @dataclass(frozen=True)
 class Repeatable(Generic[Result]):
     """An operation that has not begun: a driver can begin it again if the database chose its transaction as
@@ -235,20 +223,6 @@ def observed(
         return done.value  # type: ignore[no-any-return]
     finally:
         operation.close()
-
-
-@lru_cache(maxsize=256)
-def as_one_statement(statements: tuple[Statement, ...]) -> str:
-    """The statements as common table expressions of one PostgreSQL statement. Their parameters follow each
-    other."""
-    written: list[str] = []
-    count = 0
-    for statement in statements:
-        compiled = statement.for_("postgresql")
-        shifted = re.sub(r"\$(\d+)", lambda found: f"${int(found[1]) + count}", compiled.sql)  # noqa: B023
-        written.append(f"change_{len(written)} AS ({shifted})")
-        count += len(compiled.parameters)
-    return f"WITH {', '.join(written)} SELECT"
 
 
 # --- parameters and literals ----------------------------------------------------------------------

@@ -32,8 +32,9 @@ from app.db.admin.imported import (
 )
 from app.db.admin.importing import completing_import, reading_ids
 from app.db.audit.records import About
+from app.db.drivers.citus import using_one_connection
 from app.db.session_counters import locking_sessions
-from app.db.sql import Bulk, Operation, using_one_connection
+from app.db.sql import Bulk, Operation
 from app.db.statements.assignments import SKIP_REMINDERS, WITHDRAW
 from app.db.statements.sessions import CLOSE_SESSION, SKIP_REMINDERS_OF_SESSION
 from app.db.tables import Actor, AnswerSet, AssignmentStatus, EventKind, FeedbackStatus, Session

@@ -19,12 +19,12 @@ async def uncommitted(url: str, operation: Operation[Result] | Repeatable[Result
     """Runs the operation on its own connection; the end of the block commits it."""
     import asyncpg  # not installed where the suite runs on SQLite only
 
-    from app.db.drivers.postgres import run_steps_on_postgres
+    from app.db.drivers.postgres import run_steps
 
     connection = await asyncpg.connect(url)
     try:
         async with connection.transaction():
-            yield await run_steps_on_postgres(connection, iter(operation))
+            yield await run_steps(connection, "postgresql", iter(operation))
     finally:
         await connection.close()
 

@@ -19,9 +19,9 @@ pytestmark = pytest.mark.parametrize("kind", ["postgresql"], indirect=True)
 @pytest.fixture(scope="module")
 def ran(world: OpenWorld) -> Iterator[list[Ran]]:
     assert isinstance(world.db, PostgresDatabase)
-    world.db.is_distributed = True
+    world.db.kind = "citus"
     yield [*everything_read(world), *everything_written(world).statements]
-    world.db.is_distributed = False
+    world.db.kind = "postgresql"
 
 
 def role_of(one: Ran) -> str:

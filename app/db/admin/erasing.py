@@ -14,20 +14,13 @@ from app.db.admin.accounts import AccountRefused
 from app.db.admin.imported import ERASE_IMPORTED
 from app.db.admin.orm import connect_postgres
 from app.db.answers import as_document, read_answers
+from app.db.drivers.citus import using_one_connection
 from app.db.drivers.interface import DatabaseError, is_fault_of_database, reason_of, sqlite_path
 from app.db.drivers.sqlite import connect_sqlite
 from app.db.moments import known_moment
 from app.db.reader.access import CAREGIVERS_OF_CLIENT
 from app.db.session_counters import locking_sessions
-from app.db.sql import (
-    DATABASE_KIND,
-    Operation,
-    Statement,
-    Values,
-    id_parameter,
-    text_parameter,
-    using_one_connection,
-)
+from app.db.sql import DATABASE_KIND, Operation, Statement, Values, id_parameter, text_parameter
 from app.db.statements.erasing import (
     BLANK_FEEDBACKS,
     CLEAR_RESPONSES,

@@ -15,14 +15,7 @@ from app.db.answers import read_answers
 from app.db.moments import Moment, known_moment
 from app.db.reader.access import is_final
 from app.db.sql import Bulk, Operation, Statement, among, id_parameter, text_parameter
-from app.db.tables import (
-    AnswerSet,
-    Assignment,
-    AssignmentStatus,
-    ImportedRow,
-    Session,
-    table_of,
-)
+from app.db.tables import AnswerSet, Assignment, AssignmentStatus, ImportedRow, Session, table_of
 
 ERASED = ""  # the fingerprint of a row of an erased client
 Key = tuple[str, int]  # kind and id

@@ -10,9 +10,10 @@ from sqlalchemy.sql.elements import ClauseElement
 
 from app.db.admin.import_format import LineRejected
 from app.db.admin.import_rows import COLUMNS, ImportRows, ParentRejected
+from app.db.drivers.citus import using_one_connection
 from app.db.reader.access import is_final
 from app.db.session_counters import locking_sessions, recomputing_counters
-from app.db.sql import INSERT, DatabaseKind, Operation, Statement, among, using_one_connection
+from app.db.sql import INSERT, DatabaseKind, Operation, Statement, among
 from app.db.statements.assignments import MARK_BOOKS_ASSIGNED
 from app.db.tables import (
     AnswerSet,

@@ -3,13 +3,14 @@
 import asyncio
 import logging
 import random
+import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
-from functools import partial
+from functools import lru_cache, partial
 from time import perf_counter
 from typing import Any, TypeVar
 
-from app.db.drivers.citus import is_distributed, steps_on_citus
+from app.db.drivers.citus import is_distributed
 from app.db.drivers.connections import ACQUIRE_SECONDS, Primary, open_pool
 from app.db.drivers.faults import CONFLICTS, is_lost, is_of_worker, is_open, raising_unavailable
 from app.db.drivers.interface import CHANNEL, DatabaseError, DatabaseUnavailable, Occupancy, OutcomeUnknown
@@ -18,13 +19,14 @@ from app.db.sql import (
     DATABASE_KIND,
     Bulk,
     CompiledStatement,
+    DatabaseKind,
     OnlyStatement,
     Operation,
     Repeatable,
+    Statement,
     Step,
     Together,
     Values,
-    as_one_statement,
     changes_of,
     observed,
 )
@@ -50,11 +52,11 @@ class PostgresDatabase:
         pool: Any,
         is_patient: bool,
         is_pooled: bool,
-        is_distributed: bool = False,
+        kind: DatabaseKind,
     ) -> None:
         self.primary = primary
         self.pool = pool
-        self.is_distributed = is_distributed
+        self.kind = kind
         self.acquire_seconds = None if is_patient else ACQUIRE_SECONDS
         self.commit_seconds = None if is_patient else COMMIT_SECONDS
         self.is_pooled = is_pooled  # by PgBouncer, through which no notification arrives
@@ -90,25 +92,46 @@ class PostgresDatabase:
                 return result
 
     async def run(self, operation: Operation[Result], **transaction: Any) -> Result:
-        if self.is_distributed:
-            operation = steps_on_citus(operation)
         try:
             step = next(operation)
-            if step is DATABASE_KIND:
-                step = operation.send(["postgresql"])
+            while step is DATABASE_KIND:
+                step = operation.send([self.kind])
         except StopIteration as done:
             return done.value  # type: ignore[no-any-return]
         async with self.connection() as connection:
             if self.has_unconfirmed and "readonly" not in transaction:
                 await self.refuse_while_commits_wait(connection)
             if isinstance(step, OnlyStatement):
-                return await run_steps_on_postgres(connection, operation, step)
-            return await run_transaction(connection, operation, step, self.commit_seconds, **transaction)
+                return await run_steps(connection, self.kind, operation, step)
+            return await self.run_transaction(connection, operation, step, **transaction)
+
+    async def run_transaction(
+        self, connection: Any, operation: Operation[Result], step: Step, **options: Any
+    ) -> Result:
+        transaction = connection.transaction(**options)
+        with raising_unavailable():
+            await transaction.start()
+        try:
+            result = await run_steps(connection, self.kind, operation, step)
+        except BaseException:
+            with suppress(Exception):  # a lost connection has rolled back
+                await transaction.rollback()
+            raise
+        with raising_unavailable():
+            try:
+                async with asyncio.timeout(self.commit_seconds):
+                    await transaction.commit()
+            except Exception as error:
+                if is_lost(error):
+                    message = UNCONFIRMED if isinstance(error, TimeoutError) else UNKNOWN
+                    raise OutcomeUnknown(message) from error
+                raise
+        return result
 
     async def refuse_while_commits_wait(self, connection: Any) -> None:
         """Until the standby is back, a commit keeps its process of PostgreSQL, also without its connection.
         Every further change would keep one more, until PostgreSQL accepts no connections."""
-        _, seconds = await run_steps_on_postgres(connection, reading_waiting_commits())
+        _, seconds = await run_steps(connection, self.kind, reading_waiting_commits())
         if seconds > MIN_WAIT:
             raise DatabaseUnavailable from DatabaseError("earlier changes wait for a synchronous standby")
         self.has_unconfirmed = False
@@ -157,7 +180,7 @@ class PostgresDatabase:
             self.turns.release()
 
     def is_lost(self, fault: BaseException | None, connection: Any) -> bool:
-        return is_lost(fault) and not (self.is_distributed and is_of_worker(fault, connection))
+        return is_lost(fault) and not (self.kind == "citus" and is_of_worker(fault, connection))
 
     async def drop_connections(self, lost: Any, losses: int) -> None:
         """The first caller that notices a loss closes the idle connections too, because they lead to the same
@@ -214,42 +237,19 @@ async def open_postgres(url: str, connections: int, patience: float | None) -> P
     primary = Primary(url)
     pool, is_pooled = await open_pool(primary, connections, patience)
     async with pool.acquire() as connection:
-        distributed = await is_distributed(connection)
-    return PostgresDatabase(primary, pool, patience is None, is_pooled, distributed)
+        kind: DatabaseKind = "citus" if await is_distributed(connection) else "postgresql"
+    return PostgresDatabase(primary, pool, patience is None, is_pooled, kind)
 
 
-async def run_transaction(
-    connection: Any, operation: Operation[Result], step: Step, commit_seconds: float | None, **kind: Any
-) -> Result:
-    transaction = connection.transaction(**kind)
-    with raising_unavailable():
-        await transaction.start()
-    try:
-        result = await run_steps_on_postgres(connection, operation, step)
-    except BaseException:
-        with suppress(Exception):  # a lost connection has rolled back
-            await transaction.rollback()
-        raise
-    with raising_unavailable():
-        try:
-            async with asyncio.timeout(commit_seconds):
-                await transaction.commit()
-        except Exception as error:
-            if is_lost(error):
-                raise OutcomeUnknown(UNCONFIRMED if isinstance(error, TimeoutError) else UNKNOWN) from error
-            raise
-    return result
-
-
-async def run_steps_on_postgres(
-    connection: Any, operation: Operation[Result], step: Step | None = None
+async def run_steps(
+    connection: Any, kind: DatabaseKind, operation: Operation[Result], step: Step | None = None
 ) -> Result:
     """Runs an operation to its end, from `step` on if given."""
     try:
         step = step or next(operation)
         while True:
             with raising_unavailable():
-                rows = await run_on_postgres(connection, step)
+                rows = await run_step(connection, kind, step)
             step = operation.send(rows)
     except StopIteration as done:
         return done.value  # type: ignore[no-any-return]
@@ -257,23 +257,44 @@ async def run_steps_on_postgres(
         operation.close()
 
 
-async def run_on_postgres(connection: Any, step: Step) -> list[Any]:
+async def run_step(connection: Any, kind: DatabaseKind, step: Step) -> list[Any]:
     if isinstance(step, Bulk):
         await connection.copy_records_to_table(step.table, records=step.rows, columns=step.columns)
         return []
     if step is DATABASE_KIND:
-        return ["postgresql"]
+        return [kind]
     if isinstance(step, Together):
-        sql = as_one_statement(tuple([statement for statement, _ in step.changes]))
-        values = [
-            value for statement, given in step.changes for value in statement.for_("postgresql").values(given)
-        ]
-        return await connection.fetch(sql, *values)  # type: ignore[no-any-return]
+        return await run_together(connection, kind, step)
     statement, given = step
-    compiled = statement.for_("postgresql")
+    compiled = statement.for_(kind)
     if statement.reads_after_lock:
         return await read_after_lock(connection, compiled, given)
     return await connection.fetch(compiled.sql, *compiled.values(given))  # type: ignore[no-any-return]
+
+
+async def run_together(connection: Any, kind: DatabaseKind, step: Together) -> list[Any]:
+    """In one round trip, except on Citus, which rejects an INSERT in a common table expression."""
+    if kind == "citus":
+        for change in step.changes:
+            await run_step(connection, kind, change)
+        return []
+    sql = as_one_statement(tuple([statement for statement, _ in step.changes]))
+    values = [value for statement, given in step.changes for value in statement.for_(kind).values(given)]
+    return await connection.fetch(sql, *values)  # type: ignore[no-any-return]
+
+
+@lru_cache(maxsize=256)
+def as_one_statement(statements: tuple[Statement, ...]) -> str:
+    """The statements as common table expressions of one PostgreSQL statement. Their parameters follow each
+    other."""
+    written: list[str] = []
+    count = 0
+    for statement in statements:
+        compiled = statement.for_("postgresql")
+        shifted = re.sub(r"\$(\d+)", lambda found: f"${int(found[1]) + count}", compiled.sql)  # noqa: B023
+        written.append(f"change_{len(written)} AS ({shifted})")
+        count += len(compiled.parameters)
+    return f"WITH {', '.join(written)} SELECT"
 
 
 async def read_after_lock(connection: Any, compiled: CompiledStatement, given: Values) -> list[Any]:

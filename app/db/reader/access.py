@@ -11,15 +11,7 @@ from sqlalchemy.sql import operators
 from sqlalchemy.sql.elements import UnaryExpression
 
 from app.db.reader.selection import AccessScope, ReaderRole, Shown
-from app.db.sql import (
-    Operation,
-    PerDatabase,
-    Statement,
-    Values,
-    among,
-    id_parameter,
-    literal_text,
-)
+from app.db.sql import Operation, PerDatabase, Statement, Values, among, id_parameter, literal_text
 from app.db.tables import Relationship, SaveType, table_of
 
 
