@@ -181,6 +181,11 @@ P = ParamSpec("P")
 Operation = Generator[Step, list[Any], Result]
 
 
+def selecting(statement: Statement, **values: Any) -> Operation[list[Any]]:
+    """Reads the rows of one statement."""
+    return (yield statement, values)
+
+
 @dataclass(frozen=True)
 class Repeatable(Generic[Result]):
     """An operation that has not begun: a driver can begin it again if the database chose its transaction as

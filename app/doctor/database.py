@@ -11,7 +11,7 @@ from sqlalchemy import text
 from app.db.admin.migrate import NEWER_ADVICE, is_newer, newest_version, stored_version
 from app.db.drivers.interface import location_of, sqlite_path
 from app.db.drivers.sqlite import connect_sqlite
-from app.db.sql import Operation, Statement
+from app.db.sql import Statement, selecting
 from app.doctor.findings import Finding, Installation, failed, ok, warning
 
 MIB = 1024 * 1024
@@ -144,12 +144,8 @@ def mib(size: int) -> str:
     return f"{size / MIB:,.0f} MiB"
 
 
-def select_rows(statement: Statement) -> Operation[list[tuple[object, ...]]]:
-    return [tuple(row) for row in (yield statement, {})]
-
-
 def check_postgres(installation: Installation) -> Iterator[Finding]:
-    settings = {str(name): str(value) for name, value in installation.read(select_rows(POSTGRES_SETTINGS))}
+    settings = {str(name): str(value) for name, value in installation.read(selecting(POSTGRES_SETTINGS))}
     volatile = [name for name, allowed in DURABLE.items() if settings[name] not in allowed]
     for name in volatile:
         message = f"{name} is {settings[name]}: a power failure may lose acknowledged changes"
@@ -158,11 +154,11 @@ def check_postgres(installation: Installation) -> Iterator[Finding]:
         address = location_of(installation.settings.database)
         message = f"PostgreSQL {settings['server_version']} at {address} responds and syncs every commit"
         yield ok("database", message)
-    [(is_encrypted, is_local)] = installation.read(select_rows(POSTGRES_CONNECTION))
+    [(is_encrypted, is_local)] = installation.read(selecting(POSTGRES_CONNECTION))
     if not (is_encrypted or is_local):
         advice = "if it is on another machine: ?sslmode=verify-full at the end of CARE_DATABASE_URL"
         yield warning("database", "the connection is not encrypted", advice)
-    [(is_superuser, is_privileged)] = installation.read(select_rows(POSTGRES_ACCOUNT))
+    [(is_superuser, is_privileged)] = installation.read(selecting(POSTGRES_ACCOUNT))
     if is_superuser or is_privileged:
         what = "is a superuser" if is_superuser else "may create databases or accounts, or copy all data"
         advice = "use an account that only owns this database: docs/security.md, What the operator does"

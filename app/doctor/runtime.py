@@ -13,7 +13,7 @@ from app.care.context import utc_now
 from app.db.admin.backlog import MAX_COUNTED, reading_backlog
 from app.db.audit.verifying import finding_newest_moment, verifying_tail
 from app.db.moments import known_moment
-from app.db.sql import Operation, Statement
+from app.db.sql import Statement, selecting
 from app.doctor.findings import Finding, Installation, failed, ok, warning
 from app.telemetry.wording import counted
 
@@ -66,9 +66,8 @@ def check_clock(installation: Installation) -> Iterator[Finding]:
     settings = installation.settings
     found = []
     if installation.is_migrated and not settings.database.startswith("sqlite:"):
-        found.append(
-            compare(installation.read(reading_clock()), "the clock of the database", CLOCK_TOLERANCE)
-        )
+        [[moment]] = installation.read(selecting(CLOCK))
+        found.append(compare(known_moment(moment), "the clock of the database", CLOCK_TOLERANCE))
     if installation.is_migrated:
         found += future_records(installation)
     if settings.token_jwks.startswith(("http://", "https://")):
@@ -77,10 +76,6 @@ def check_clock(installation: Installation) -> Iterator[Finding]:
             tolerance = max(settings.token_leeway, CLOCK_TOLERANCE)
             found.append(compare(date, "the clock of the key server", tolerance))
     yield from found or [ok("clock", "there is no other clock to compare with")]
-
-
-def reading_clock() -> Operation[datetime]:
-    return known_moment((yield CLOCK, {})[0][0])
 
 
 def compare(other: datetime, name: str, tolerance: int) -> Finding:

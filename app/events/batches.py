@@ -7,22 +7,17 @@ from itertools import groupby
 from typing import TypeVar
 
 from app.db.drivers.interface import Database, DatabaseUnavailable
-from app.db.sql import Operation, Statement, Values
+from app.db.sql import Operation
 
 logger = logging.getLogger("care.dispatch")
 
 Result = TypeVar("Result")
-Keys = list[tuple[int, int]]  # of waiting rows: caregiver id and row id
+Keys = list[tuple[int, int]]  # rows of a caregiver id and the id of a waiting row
 
 # Locks and processes rows: moment, caregiver id, row ids. Returns the ids of the processed rows.
 Take = Callable[[datetime, int, list[int]], Operation[list[int]]]
 
 BATCH_SIZE = 100  # in one transaction
-
-
-def finding(statement: Statement, values: Values) -> Operation[Keys]:
-    rows = yield statement, values
-    return [(row[0], row[1]) for row in rows]
 
 
 async def take_each(
@@ -48,7 +43,7 @@ async def take_each(
 
 
 def batches_of(found: Keys) -> Iterator[tuple[int, list[int]]]:
-    for caregiver, keys in groupby(sorted(found), key=lambda key: key[0]):
+    for caregiver, keys in groupby(sorted(map(tuple, found)), key=lambda key: key[0]):
         ids = [id for _, id in keys]
         for at in range(0, len(ids), BATCH_SIZE):
             yield caregiver, ids[at : at + BATCH_SIZE]

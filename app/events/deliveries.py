@@ -11,7 +11,7 @@ from typing import Any
 
 from app.db.drivers.interface import Database, DatabaseUnavailable
 from app.db.moments import known_moment
-from app.db.sql import Operation, Statement
+from app.db.sql import Operation, Statement, selecting
 from app.db.statements.deliveries import (
     COUNT_ATTEMPTS,
     FIND_DEAD_DELIVERIES,
@@ -23,7 +23,7 @@ from app.db.statements.deliveries import (
     TAKE_DELIVERIES,
 )
 from app.db.tables import DeliveryState
-from app.events.batches import finding, take_each
+from app.events.batches import take_each
 from app.events.webhook import TYPES, PostResult, Webhook, WebhookEvent, body_of, headers_of, post
 from app.telemetry import counters
 
@@ -49,7 +49,7 @@ class Attempt:
 async def deliver(db: Database, webhook: Webhook, clock: Callable[[], datetime]) -> bool:
     """Delivers a batch of due events. Returns whether more remain."""
     now = clock()
-    found = await db.read(finding(FIND_DUE_DELIVERIES, {"now": now, "limit": MAX_CONCURRENT}))
+    found = await db.read(selecting(FIND_DUE_DELIVERIES, now=now, limit=MAX_CONCURRENT))
     attempts: list[Attempt] = []
     faults: list[BaseException | None] = []
     try:
@@ -148,7 +148,7 @@ def listing_deliveries(state: DeliveryState | None, after: int) -> Operation[lis
 
 async def retry_event(db: Database, event: int, now: datetime) -> None:
     """Retries a waiting or dead delivery at once, and restarts its sequence of pauses."""
-    found = await db.read(finding(FIND_DELIVERY, {"event": event}))
+    found = await db.read(selecting(FIND_DELIVERY, event=event))
     if not found:
         raise NoSuchDelivery(f"event {event} has no waiting or dead delivery")
     await take_each(db, found, partial(updating, RETRY_DELIVERIES, now))
@@ -157,7 +157,7 @@ async def retry_event(db: Database, event: int, now: datetime) -> None:
 async def retry_dead(db: Database, now: datetime) -> int:
     """Retries all dead deliveries at once, and returns their number."""
     count = 0
-    while found := await db.read(finding(FIND_DEAD_DELIVERIES, {"now": now})):
+    while found := await db.read(selecting(FIND_DEAD_DELIVERIES)):
         count += len(await take_each(db, found, partial(updating, RETRY_DELIVERIES, now)))
     return count
 

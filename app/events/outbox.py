@@ -4,7 +4,7 @@ from datetime import datetime, timedelta
 from functools import partial
 
 from app.db.drivers.interface import Database
-from app.db.sql import Operation
+from app.db.sql import Operation, selecting
 from app.db.statements.dispatch import (
     ADD_DELIVERIES,
     FIND_DUE_REMINDERS,
@@ -17,14 +17,14 @@ from app.db.statements.dispatch import (
     TAKE_REMINDERS,
 )
 from app.db.tables import ReminderState
-from app.events.batches import finding, take_each
+from app.events.batches import take_each
 
 WAIT_FOR_WEBHOOK = timedelta(days=1)
 
 
 async def remind(db: Database, now: datetime) -> bool:
     """Processes a batch of due reminders. Returns whether more remain."""
-    found = await db.read(finding(FIND_DUE_REMINDERS, {"now": now}))
+    found = await db.read(selecting(FIND_DUE_REMINDERS, now=now))
     taken = await take_each(db, found, partial(reminding, now))
     return len(found) == SEARCH_LIMIT and bool(taken)
 
@@ -50,7 +50,7 @@ async def queue_deliveries(db: Database, has_webhook: bool, now: datetime) -> bo
     may set one soon.
     """
     until = now if has_webhook else now - WAIT_FOR_WEBHOOK
-    found = await db.read(finding(FIND_WAITING_EVENTS, {"until": until}))
+    found = await db.read(selecting(FIND_WAITING_EVENTS, until=until))
     taken = await take_each(db, found, partial(queueing_deliveries, has_webhook, now))
     return len(found) == SEARCH_LIMIT and bool(taken)
 

@@ -21,7 +21,7 @@ from app.db.audit.removing import (
 )
 from app.db.audit.verifying import Verdict, verifying_next
 from app.db.drivers.interface import Database
-from app.db.sql import Operation
+from app.db.sql import Operation, selecting
 from app.db.statements.deliveries import FIND_OLD_DELIVERIES, REMOVE_DELIVERIES
 from app.db.statements.dispatch import SEARCH_LIMIT
 from app.db.statements.idempotency_keys import REMOVE_IDEMPOTENCY_KEYS
@@ -35,7 +35,7 @@ from app.db.statements.retention import (
     removing_drafts,
     removing_events,
 )
-from app.events.batches import Take, finding, take_each
+from app.events.batches import Take, take_each
 from app.events.deliveries import updating
 from app.settings import Retention
 
@@ -128,7 +128,7 @@ async def expire(db: Database, periods: Retention, now: datetime, stop: asyncio.
 
 async def clean_up(db: Database, now: datetime) -> bool:
     """Removes one batch of old deliveries and idempotency keys. Returns whether more remain."""
-    found = await db.read(finding(FIND_OLD_DELIVERIES, {"now": now}))
+    found = await db.read(selecting(FIND_OLD_DELIVERIES, now=now))
     removed = await take_each(db, found, partial(updating, REMOVE_DELIVERIES, now))
     keys = await db.write(removing_keys(now - IDEMPOTENCY_KEY_PERIOD))
     return len(removed) == SEARCH_LIMIT or keys == SEARCH_LIMIT

@@ -10,7 +10,7 @@ from sqlalchemy import func, select
 
 from app.db.drivers.interface import CHANNEL, Database, DatabaseError, DatabaseUnavailable
 from app.db.drivers.sqlite import SqliteDatabase
-from app.db.sql import Operation, Statement, count_parameter, id_parameter
+from app.db.sql import Statement, count_parameter, id_parameter, selecting
 from app.db.tables import Event, table_of
 
 # The caregivers and clients of the new events; None if they are unknown and every subscription must check.
@@ -49,22 +49,12 @@ EVENTS_AFTER = Statement(
 )
 
 
-def reading_newest() -> Operation[int]:
-    rows = yield NEWEST_EVENT, {}
-    newest: int = rows[0][0]
-    return newest
-
-
-def reading_after(last: int) -> Operation[list[tuple[int, int, int]]]:
-    return (yield EVENTS_AFTER, {"last": last, "limit": BATCH_SIZE})
-
-
 async def follow_sqlite(db: SqliteDatabase, notify: Notify) -> None:
-    last = await db.read(reading_newest())
+    [[last]] = await db.read(selecting(NEWEST_EVENT))
     notify(None)
     while True:
         db.written.clear()
-        found = await db.read(reading_after(last))
+        found = await db.read(selecting(EVENTS_AFTER, last=last, limit=BATCH_SIZE))
         if found:
             last = found[-1][0]
             notify((caregiver_id, client_id) for _, caregiver_id, client_id in found)
