@@ -3,6 +3,7 @@
 import os
 import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from stat import S_IMODE
 
@@ -100,15 +101,13 @@ def check_database(installation: Installation) -> Iterator[Finding]:
 
 
 def check_integrity(path: Path) -> Finding:
-    connection = connect_sqlite(path)
     damage = "ok"
-    try:
-        if path.stat().st_size < MAX_CHECKED:
-            damage = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
-    except sqlite3.DatabaseError as error:
-        damage = str(error)
-    finally:
-        connection.close()
+    with closing(connect_sqlite(path)) as connection:
+        try:
+            if path.stat().st_size < MAX_CHECKED:
+                damage = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
+        except sqlite3.DatabaseError as error:
+            damage = str(error)
     if damage != "ok":
         return failed("database", "the file is damaged", "restore a backup: docs/operations.md, Restore")
     return ok("database", f"SQLite at {path.absolute()} responds and syncs every commit")

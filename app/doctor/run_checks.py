@@ -4,8 +4,7 @@ import asyncio
 from collections.abc import Callable, Iterator
 
 from app.db.drivers.factory import open_database
-from app.db.drivers.interface import Database, DatabaseError, reason_of, sqlite_path
-from app.db.drivers.sqlite import check_sqlite
+from app.db.drivers.interface import DatabaseError, reason_of, sqlite_path
 from app.doctor.configuration import check_keys, check_settings, check_trusted_documents, check_webhook
 from app.doctor.database import check_access, check_database, check_migrations
 from app.doctor.findings import Finding, Installation, Verdict, failed
@@ -23,7 +22,7 @@ def run_checks(settings: Settings) -> list[Finding]:
         installation = Installation(settings, runner)
         found = run_each(installation, check_settings, check_keys, check_trusted_documents, check_webhook)
         try:
-            installation.db = runner.run(opened(settings.database))
+            installation.db = runner.run(open_database(settings.database, 1, patience=STATEMENT_SECONDS))
         except DatabaseError as error:
             found += not_opened(settings.database, error)
             return found + run_each(installation, check_hosts, check_clock)
@@ -37,12 +36,6 @@ def run_checks(settings: Settings) -> list[Finding]:
             return found + run_each(installation, check_clock)
         finally:
             runner.run(installation.db.close())
-
-
-async def opened(url: str) -> Database:
-    if url.startswith("sqlite:"):
-        check_sqlite(sqlite_path(url))
-    return await open_database(url, 1, patience=STATEMENT_SECONDS)
 
 
 def not_opened(url: str, error: DatabaseError) -> list[Finding]:
