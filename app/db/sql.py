@@ -24,6 +24,7 @@ from sqlalchemy import (
     case,
     column,
     func,
+    literal,
     literal_column,
     select,
     text,
@@ -137,6 +138,11 @@ def insert_if_absent(table: Table, values: Values, returning: Sequence[Column[An
         return added.returning(*returning) if returning else added
 
     return Statement(build)
+
+
+def only_on_postgresql(sql: str) -> Statement:
+    """A statement for the locks of PostgreSQL. SQLite, which has one writer, selects a constant instead."""
+    return Statement(lambda kind: select(literal(1)) if kind == "sqlite" else text(sql))
 
 
 def statement_of_text(sqlite: str, postgresql: str, parameter: str) -> Statement:

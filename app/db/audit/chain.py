@@ -6,18 +6,17 @@ from hashlib import sha256
 from typing import Any, NamedTuple
 
 import orjson
-from sqlalchemy import Select, insert, literal, select, text
-from sqlalchemy.sql.elements import ClauseElement
+from sqlalchemy import Select, insert, select
 
 from app.db.audit.records import DRAFTS
 from app.db.moments import moment_as_text
 from app.db.sql import (
-    DatabaseKind,
     Operation,
     Statement,
     count_parameter,
     id_parameter,
     moment_parameter,
+    only_on_postgresql,
     statement_of_text,
     text_parameter,
 )
@@ -43,19 +42,6 @@ NO_SEAL = Seal()  # before the first seal
 # --- statements -----------------------------------------------------------------------------------
 
 
-def lock_records(kind: DatabaseKind) -> ClauseElement:
-    """Until the transaction ends, no other transaction adds a record. Otherwise PostgreSQL could commit a
-    record with a smaller id later, which the chain would skip. SQLite has one writer anyway."""
-    if kind == "sqlite":
-        return select(literal(1))
-    return text("LOCK TABLE audit_record IN SHARE ROW EXCLUSIVE MODE")
-
-
-def limit_lock_wait(kind: DatabaseKind) -> ClauseElement:
-    """Limits the wait for the lock, because transactions that add records queue behind it."""
-    return select(literal(1)) if kind == "sqlite" else text("SET LOCAL lock_timeout = '200ms'")
-
-
 def select_seals() -> Select[Any]:
     return select(*(SEAL.c[name] for name in Seal._fields))
 
@@ -68,8 +54,11 @@ ADD_ENTRIES = statement_of_text(
     " FROM json_array_elements(CAST(:entries AS json)) AS one (value)",
     "entries",
 )
-LOCK_RECORDS = Statement(lock_records)
-LIMIT_LOCK_WAIT = Statement(limit_lock_wait)
+# Until the transaction ends, no other transaction adds a record. Otherwise PostgreSQL could commit a record
+# with a smaller id later, which the chain would skip.
+LOCK_RECORDS = only_on_postgresql("LOCK TABLE audit_record IN SHARE ROW EXCLUSIVE MODE")
+# Transactions that add records queue behind the lock.
+LIMIT_LOCK_WAIT = only_on_postgresql("SET LOCAL lock_timeout = '200ms'")
 FIND_LAST_SEAL = Statement(select_seals().order_by(SEAL.c.id.desc()).limit(1))
 FIND_RECORDS = Statement(
     select(RECORD)

@@ -18,7 +18,7 @@ from app.db.audit.chain import (
     entries_of,
     select_seals,
 )
-from app.db.audit.records import as_text, operator_record, recording
+from app.db.audit.records import About, as_text, operator_record, recording
 from app.db.moments import known_moment
 from app.db.sql import Operation, Statement, count_parameter, id_parameter, statement_of_text
 from app.db.tables import AuditActor, AuditCheckpoint, table_of
@@ -42,14 +42,14 @@ class Checkpoint(NamedTuple):
         return Seal(self.seal_id, self.last_record_id, self.record_count, self.hash)
 
     @property
-    def about(self) -> str:
+    def about(self) -> About:
         """The content of its audit record."""
-        removed = {"seals": [self.seal_id], "records": [self.last_record_id]}
-        return as_text([(None, None, removed)])
+        return [(None, None, {"seals": [self.seal_id], "records": [self.last_record_id]})]
 
     def is_record_of(self, record: Any) -> bool:
         _, _, actor, _, _, operation, _, about, _ = record
-        return bool(operation == OPERATION and actor == AuditActor.OPERATOR and about == self.about)
+        is_removal = operation == OPERATION and actor == AuditActor.OPERATOR
+        return bool(is_removal and about == as_text(self.about))
 
 
 def find_oldest(rows: Select[Any], table: SqlTable) -> Statement:
@@ -98,7 +98,7 @@ def adding_checkpoint(due: Checkpoint, now: datetime) -> Operation[bool]:
     found = yield from finding_checkpoints()
     if found and found[-1].seal_id >= due.seal_id:
         return False
-    yield from recording([operator_record(now, OPERATION, [])._replace(about=due.about)])
+    yield from recording([operator_record(now, OPERATION, due.about)])
     yield ADD_CHECKPOINT, {**due._asdict(), "moment": now}
     return True
 

@@ -20,14 +20,12 @@ from sqlalchemy import (
     null,
     or_,
     select,
-    text,
     true,
     update,
 )
-from sqlalchemy.sql.elements import ClauseElement
 
 from app.db.reader.access import is_final, is_of_caregiver
-from app.db.sql import DatabaseKind, PerDatabase, Statement, among, id_parameter, moment_parameter
+from app.db.sql import PerDatabase, Statement, among, id_parameter, moment_parameter, only_on_postgresql
 from app.db.statements.answers import ANSWERS
 from app.db.statements.idempotency_keys import NO_RESPONSE
 from app.db.tables import (
@@ -77,17 +75,10 @@ def erased_name(row_id: ColumnElement[int]) -> ColumnElement[str]:
     return literal(f"{ERASED}-") + cast(row_id, Text)
 
 
-def lock_idempotency_keys(kind: DatabaseKind) -> ClauseElement:
-    """Waits for transactions that claim a key, and blocks others until the transaction ends.
-
-    A response is read after its change is committed. So a response with the data of the client belongs to a
-    key that this transaction finds; a later response has the erased data. SQLite has one writer anyway."""
-    if kind == "sqlite":
-        return select(literal(1))
-    return text("LOCK TABLE kept_answer IN SHARE ROW EXCLUSIVE MODE")
-
-
-LOCK_IDEMPOTENCY_KEYS = Statement(lock_idempotency_keys)
+# Waits for transactions that claim a key, and blocks others until the transaction ends. A response is read
+# after its change is committed. So a response with the data of the client belongs to a key that this
+# transaction finds; a later response has the erased data.
+LOCK_IDEMPOTENCY_KEYS = only_on_postgresql("LOCK TABLE kept_answer IN SHARE ROW EXCLUSIVE MODE")
 
 # Until the transaction ends, no other transaction opens a session with the client.
 LOCK_CLIENT = Statement(select(CLIENT.c.id).where(CLIENT.c.id == CLIENT_ID).with_for_update())
