@@ -135,6 +135,7 @@ def print_update(update: Update, is_removed: bool) -> None:
 
 
 def read_with_bar(path: Path, label: str) -> Iterator[Call]:
+    """The calls of the file, with a progress bar on a terminal."""
     with click.progressbar(length=size_of(path), label=label, file=sys.stderr) as bar:
         yield from read_calls(path, bar.update)
 

@@ -10,12 +10,12 @@ import click
 import orjson
 
 from app.cli.common import settings_or_warn
+from app.cli.import_data import read_with_bar
 from app.cli.legacy import at_once_option, caregivers_option, clients_option, read_all_tokens, timeout_option
 from app.legacy_migration.body_diff import MISSING, Difference, Likeness, kind_of, printable, shown_values
 from app.legacy_migration.comparison import HEADERS, CallResult, Comparison, Outcome, Service
 from app.legacy_migration.http_client import read_address
 from app.legacy_migration.masks import Masks, read_masks
-from app.legacy_migration.recorded_calls import Call, read_calls, size_of
 from app.telemetry.wording import counted
 
 MAX_SHOWN = 20  # differences per call
@@ -94,7 +94,7 @@ def compare(
     warn(comparison)
     counts: Counter[Outcome] = Counter()
     shown: list[dict[str, Any]] = []
-    for compared in comparison.run(with_bar(cases)):
+    for compared in comparison.run(read_with_bar(cases, "comparing")):
         counts[compared.outcome] += 1
         if compared.outcome in (Outcome.DIFFERENT, Outcome.FAILED):
             if as_json:
@@ -114,12 +114,6 @@ def warn(comparison: Comparison) -> None:
             click.echo(f"warning: tokens are sent to the {side.name} service unencrypted", err=True)
     if comparison.with_changes:
         click.echo("warning: calls that change data are sent to all services", err=True)
-
-
-def with_bar(cases: Path) -> Iterator[Call]:
-    """The calls, with a progress bar on a terminal."""
-    with click.progressbar(length=size_of(cases), label="comparing", file=sys.stderr) as bar:
-        yield from read_calls(cases, bar.update)
 
 
 def clear_bar() -> None:
