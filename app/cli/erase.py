@@ -1,6 +1,7 @@
 """`erase`: erases a client's names, texts and answers, or lists the erased clients."""
 
 import asyncio
+from datetime import datetime
 
 import click
 
@@ -8,8 +9,9 @@ from app.care.context import utc_now
 from app.cli.common import audited, read_database, settings_or_warn, write_database
 from app.cli.export import about_client, client_option, id_option, refuse_unless_one
 from app.db.admin.accounts import AccountRefused
-from app.db.admin.erasing import clean, erasing, finding_client, finding_erased
+from app.db.admin.erasing import Erased, clean, erasing, finding_client, finding_erased
 from app.db.moments import moment_as_text
+from app.db.sql import Operation
 from app.telemetry.wording import counted
 
 
@@ -36,13 +38,14 @@ def erase(user: str | None, client_id: int | None, yes: bool, is_list: bool) -> 
         expected = user or str(client.id)
         if click.prompt(f"Type {expected} to erase", prompt_suffix=": ") != expected:
             raise AccountRefused("the input does not match; nothing was erased")
-    operation = audited(
-        "erase", erasing(client.id, utc_now()), lambda erased: about_client(client.id, erased.caregivers)
-    )
-    erased = write_database(settings, operation)
+    erased = write_database(settings, erasing_on_record(client.id, utc_now()))
     asyncio.run(clean(settings.database, client.id))
     click.echo(
         f"client {client.id} is erased: {counted(erased.sessions, 'session')}, "
         f"{counted(erased.answers, 'answer')}, {counted(erased.feedbacks, 'feedback')}, "
         f"{counted(erased.drafts, 'draft')}"
     )
+
+
+def erasing_on_record(client: int, now: datetime) -> Operation[Erased]:
+    return audited("erase", erasing(client, now), lambda erased: about_client(client, erased.caregivers))

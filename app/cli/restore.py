@@ -5,7 +5,6 @@ import shutil
 import sqlite3
 from collections.abc import Iterable
 from datetime import datetime
-from functools import partial
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -14,9 +13,9 @@ import click
 from app.care.context import utc_now
 from app.cli.account import TABLES, record_change
 from app.cli.backup import sync, unfinished
-from app.cli.common import audit_record, audited, on_database, settings_or_warn
-from app.cli.export import about_client
-from app.db.admin.erasing import Erased, clean_sqlite, erasing
+from app.cli.common import audit_record, on_database, settings_or_warn
+from app.cli.erase import erasing_on_record
+from app.db.admin.erasing import clean_sqlite
 from app.db.admin.migrate import migrate
 from app.db.admin.orm import transaction
 from app.db.admin.restore import (
@@ -29,7 +28,6 @@ from app.db.admin.restore import (
     remove_logs,
     skip_ids,
 )
-from app.db.audit.records import About
 from app.db.drivers.interface import Database, DatabaseError, sqlite_path
 from app.db.session_counters import differences
 from app.settings import Settings
@@ -126,14 +124,10 @@ def prepare(
 async def erase_again(db: Database, to_erase: list[int], now: datetime) -> None:
     await db.write(audit_record("restore", []))
     for client in to_erase:
-        await db.write(audited("erase", erasing(client, now), partial(about_erased, client)))
+        await db.write(erasing_on_record(client, now))
     if found := await db.read(differences()):
         differ = counted(len(found), "difference")
         click.echo(f"care-gateway: warning: `care-gateway verify` finds {differ} in this backup", err=True)
-
-
-def about_erased(client: int, erased: Erased) -> About:
-    return about_client(client, erased.caregivers)
 
 
 async def disable_again(url: str, to_disable: dict[str, list[int]]) -> None:
