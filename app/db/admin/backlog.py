@@ -5,11 +5,10 @@ from datetime import datetime
 from typing import Any
 
 from sqlalchemy import ColumnElement, Select, func, literal, select
-from sqlalchemy.sql.elements import ClauseElement
 
 from app.db.audit.chain import RECORD, SEAL
 from app.db.moments import as_moment
-from app.db.sql import DatabaseKind, Operation, Statement
+from app.db.sql import Operation, Statement
 from app.db.statements.dispatch import has_state
 from app.db.tables import Delivery, DeliveryState, Event, table_of
 
@@ -42,7 +41,7 @@ def first(rows: Select[Any]) -> ColumnElement[Any]:
     return rows.limit(1).scalar_subquery()
 
 
-def count_backlog(kind: DatabaseKind) -> ClauseElement:
+def count_backlog() -> Select[Any]:
     is_new = EVENT.c.hand_over_date.is_(None)
     is_waiting = has_state(DELIVERY, DeliveryState.WAITING)
     next_deliveries = select(DELIVERY.c.event_id).where(is_waiting).order_by(DELIVERY.c.next_date)
@@ -61,7 +60,7 @@ def count_backlog(kind: DatabaseKind) -> ClauseElement:
     )
 
 
-COUNT_BACKLOG = Statement(count_backlog)
+COUNT_BACKLOG = Statement(count_backlog())
 
 
 def reading_backlog() -> Operation[Backlog]:

@@ -6,7 +6,7 @@ from app.db.sql import DATABASE_KIND, Operation, Statement
 
 # Of the account of the service; of others it sees no `wait_event`.
 WAITING_COMMITS = Statement(
-    lambda kind: text(
+    text(
         "SELECT count(*), coalesce(extract(epoch FROM max(clock_timestamp() - query_start)), 0)::float"
         " FROM pg_stat_activity WHERE wait_event = 'SyncRep'"
     )
