@@ -10,8 +10,8 @@ import orjson
 
 from app.care.context import Role, utc_now
 from app.cli.common import Group, WholeNumber, read_database, settings_or_warn
-from app.db.admin.usage import reading_usage
 from app.db.moments import moment_as_text
+from app.db.statements.usage import reading_usage
 from app.legacy_migration import LegacyMigrationError
 from app.legacy_migration.http_client import read_address
 from app.legacy_migration.recorder import Recorder

@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 
-from app.db.admin.usage import StoredUsage
-from app.db.statements.usage import ANONYMOUS, Counted, day_of
+from app.db.statements.usage import ANONYMOUS, Counted, StoredUsage, day_of
 from app.http.paths import PATHS
 from app.telemetry.wording import counted
 

@@ -15,13 +15,12 @@ from sqlmodel import SQLModel
 from app.db.admin.migrate import migrate
 from app.db.admin.orm import connected
 from app.db.admin.restore import in_use, last_ids_of, lock_file
-from app.db.admin.usage import DAY, USAGE, reading_usage
 from app.db.drivers.factory import open_database
 from app.db.drivers.interface import DatabaseError
 from app.db.drivers.sqlite import check_sqlite
 from app.db.moments import Moment, as_moment, moment_as_text
 from app.db.sql import DATABASE_KIND, Bulk, Operation, Statement, compile_statement
-from app.db.statements.usage import ADD_DAY, adding_usage
+from app.db.statements.usage import ADD_DAY, DAY, USAGE, adding_usage, reading_usage
 from app.db.tables import AuditCheckpoint, table_of
 from app.telemetry.wording import counted
 

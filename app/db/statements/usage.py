@@ -1,12 +1,14 @@
-"""Statements that count calls of the legacy paths by day, and remove old counts."""
+"""Counts the calls of the legacy paths by day, reads the counts, and removes old ones."""
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
 
-from sqlalchemy import BigInteger, bindparam, delete, func
+from sqlalchemy import BigInteger, bindparam, delete, func, select
 from sqlalchemy.sql.elements import ClauseElement
 
+from app.db.moments import known_moment
 from app.db.sql import (
     INSERT,
     DatabaseKind,
@@ -74,3 +76,33 @@ def beginning_day(day: str, since: datetime, oldest: str) -> Operation[None]:
     yield ADD_DAY, {"day": day, "since": since}
     yield REMOVE_OLD_USAGE, {"day": oldest}
     yield REMOVE_OLD_DAYS, {"day": oldest}
+
+
+# --- reading --------------------------------------------------------------------------------------
+
+FIND_USAGE = Statement(
+    select(*USAGE.c[Counted._fields])
+    .where(USAGE.c.day >= text_parameter("first"))
+    .order_by(*USAGE.primary_key)
+)
+FIND_LAST_USES = Statement(
+    select(USAGE.c.path, USAGE.c.role, func.max(USAGE.c.last_date)).group_by(USAGE.c.path, USAGE.c.role)
+)
+FIND_DAYS = Statement(select(DAY.c.day, DAY.c.since).order_by(DAY.c.day))
+
+
+@dataclass(frozen=True)
+class StoredUsage:
+    """The calls since a day, the last call of each path, and the days with counting."""
+
+    usage: list[Counted]
+    last_uses: dict[tuple[str, str], datetime]  # by path and role
+    days: list[tuple[str, datetime]]  # with the start of counting
+
+
+def reading_usage(first: str) -> Operation[StoredUsage]:
+    rows = yield FIND_USAGE, {"first": first}
+    usage = [Counted._make((*columns, known_moment(last_date))) for *columns, last_date in rows]
+    last = {(path, role): known_moment(moment) for path, role, moment in (yield FIND_LAST_USES, {})}
+    days = [(day, known_moment(since)) for day, since in (yield FIND_DAYS, {})]
+    return StoredUsage(usage, last, days)
