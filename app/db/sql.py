@@ -1,7 +1,7 @@
 """SQL statements, compiled once for each database and run by the drivers."""
 
 from collections.abc import Callable, Generator, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cache, partial, wraps
 from typing import Any, Generic, Literal, NamedTuple, ParamSpec, TypeVar
@@ -86,24 +86,18 @@ class CompiledStatement:
             raise MissingParameter(missing.args[0], self.sql) from None
 
 
+@dataclass(eq=False)
 class Statement:
     """An SQLAlchemy expression, compiled at the first use on a kind of database.
 
     A function of the kind returns the expression if it must be built late or differs between the databases.
     """
 
-    def __init__(
-        self,
-        expression: ClauseElement | Callable[[DatabaseKind], ClauseElement],
-        returns_ids: bool = False,
-        adds_events: bool = False,
-        reads_after_lock: bool = False,
-    ) -> None:
-        self.expression = expression
-        self.returns_ids = returns_ids
-        self.adds_events = adds_events  # which PostgreSQL announces to other processes after the commit
-        self.reads_after_lock = reads_after_lock  # locks one row, and reads more once it is locked
-        self.compiled: dict[DatabaseKind, CompiledStatement] = {}
+    expression: ClauseElement | Callable[[DatabaseKind], ClauseElement]
+    returns_ids: bool = False
+    adds_events: bool = False  # which PostgreSQL announces to other processes after the commit
+    reads_after_lock: bool = False  # locks one row, and reads more once it is locked
+    compiled: dict[DatabaseKind, CompiledStatement] = field(default_factory=dict, init=False, repr=False)
 
     def for_(self, kind: DatabaseKind) -> CompiledStatement:
         compiled = self.compiled.get(kind)
