@@ -217,13 +217,7 @@ def pages_of_parents(query: Query, kind: DatabaseKind) -> Select[Any]:
     table = table_of(query.entity.table).alias("n")
     page = (
         select(table.c.id)
-        .where(
-            table.c[query.link.key] == parents.c.value,
-            is_readable(Source(query.entity, table), query.role),
-            *link_conditions(query.link, table),
-            *(where.condition(table) for where in query.where),
-            *is_after_previous_page(query.order, table),
-        )
+        .where(table.c[query.link.key] == parents.c.value, *conditions_of_page(query, query.link, table))
         .order_by(*sort_columns(query.order, table))
         .limit(count_parameter("limit"))
         .correlate(parents)
@@ -241,13 +235,7 @@ def pages_of_several(query: Query) -> Select[Any]:
     number = func.row_number().over(partition_by=of_parent, order_by=sort_columns(query.order, table))
     numbered = (
         select(*table.c["id", "caregiver_id"], number.label("number"))
-        .where(
-            among(table.c[query.link.key], "parents"),
-            is_readable(Source(query.entity, table), query.role),
-            *link_conditions(query.link, table),
-            *(where.condition(table) for where in query.where),
-            *is_after_previous_page(query.order, table),
-        )
+        .where(among(table.c[query.link.key], "parents"), *conditions_of_page(query, query.link, table))
         .subquery("numbered")
     )
     found = query.table.c
@@ -255,6 +243,16 @@ def pages_of_several(query: Query) -> Select[Any]:
     rows = query.select(numbered.join(query.table, matches))
     on_page = numbered.c.number <= count_parameter("limit")
     return rows.where(on_page).order_by(*sort_columns(query.order, query.table))
+
+
+def conditions_of_page(query: Query, link: ToMany, table: FromClause) -> list[ColumnElement[bool]]:
+    """The conditions of linked rows in `table`, an alias of the table of the query."""
+    return [
+        is_readable(Source(query.entity, table), query.role),
+        *link_conditions(link, table),
+        *(where.condition(table) for where in query.where),
+        *is_after_previous_page(query.order, table),
+    ]
 
 
 ROWS_OF_IDS: dict[Form, Callable[[Query, IdCondition], Select[Any]]] = {
