@@ -9,8 +9,9 @@ from sqlalchemy import and_, func, select
 from app.db.audit.chain import ENTRY, FIND_RECORDS, RECORD
 from app.db.audit.records import ANSWER_SETS, ASSIGNMENTS, SESSIONS, About
 from app.db.moments import known_moment
+from app.db.reader.levels import page_of
 from app.db.reader.reads import Page
-from app.db.reader.selection import NEWEST, PageRequest
+from app.db.reader.selection import PageRequest
 from app.db.sql import Operation, Statement, Values, count_parameter, id_parameter
 from app.db.tables import AuditActor, AuditRecord, Contract, Table
 
@@ -71,15 +72,14 @@ FIND_EVENTS = Statement(
 COUNT_EVENTS = Statement(select(func.count()).select_from(ENTRY).where(IS_OF_RELATIONSHIP))
 
 
-def listing_events(caregiver: int, client: int, window: PageRequest) -> Operation[Page]:
+def listing_events(caregiver: int, client: int, request: PageRequest) -> Operation[Page]:
     values: Values = {"caregiver": caregiver, "client": client}
-    total = (yield COUNT_EVENTS, values)[0][0] if window.with_total else None
+    total = (yield COUNT_EVENTS, values)[0][0] if request.with_total else None
     rows: list[Any] = []
-    if window.with_rows:
-        rows = yield FIND_EVENTS, {**values, "before": window.before, "limit": window.first + 1}
+    if request.with_rows:
+        rows = yield FIND_EVENTS, {**values, "before": request.before, "limit": request.first + 1}
     events: Any = [event_of(stored_record_of(row), caregiver, client) for row in rows]
-    has_previous = window.with_rows and window.before != NEWEST
-    return Page(window.key, events[: window.first], len(events) > window.first, has_previous, total)
+    return page_of(events, request, total)
 
 
 def event_of(record: StoredRecord, caregiver: int, client: int) -> AuditEvent:
