@@ -10,9 +10,7 @@ from app.db.moments import known_moment
 from app.db.reader.access import relationship_key
 from app.db.reader.selection import ViewerRole
 from app.db.sql import Statement, count_parameter, id_parameter, literal_text, moment_parameter
-from app.db.tables import Event, EventKind, table_of
-
-EVENT = table_of(Event)
+from app.db.tables import EVENT, EventKind
 
 
 class LoggedEvent(NamedTuple):

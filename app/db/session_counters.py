@@ -8,10 +8,8 @@ from sqlalchemy import ColumnElement, and_, func, or_, select, update
 
 from app.db.reader.access import is_of_caregiver
 from app.db.sql import DATABASE_KIND, Operation, Statement, among, id_parameter
-from app.db.tables import Assignment, AssignmentStatus, Session, table_of
+from app.db.tables import ASSIGNMENT, SESSION, AssignmentStatus
 
-SESSION = table_of(Session)
-ASSIGNMENT = table_of(Assignment)
 COUNTERS = ("assignment_count", "completed_assignment_count", "latest_assignment_id", "last_assignment_score")
 
 

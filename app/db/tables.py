@@ -476,3 +476,15 @@ CARE_TABLES = (Session, Assignment, Reminder, AnswerSet, Feedback, Event, Delive
 def table_of(model: Table) -> SqlTable:
     """SQLAlchemy's table behind a SQLModel class."""
     return model.__table__  # type: ignore[attr-defined, no-any-return]
+
+
+# The tables in statements.
+CAREGIVER, CLIENT, RELATIONSHIP = table_of(Caregiver), table_of(Client), table_of(Relationship)
+MODULE, BOOK, BOOK_WORD = table_of(Module), table_of(Book), table_of(BookWord)
+QUESTION, SESSION, ASSIGNMENT = table_of(Question), table_of(Session), table_of(Assignment)
+REMINDER, ANSWER_SET, FEEDBACK = table_of(Reminder), table_of(AnswerSet), table_of(Feedback)
+EVENT, EVENT_REMOVAL, DELIVERY = table_of(Event), table_of(EventRemoval), table_of(Delivery)
+AUDIT_RECORD, AUDIT_SEAL = table_of(AuditRecord), table_of(AuditSeal)
+AUDIT_CHECKPOINT, AUDIT_ENTRY = table_of(AuditCheckpoint), table_of(AuditEntry)
+IDEMPOTENCY_KEY, IMPORTED_ROW = table_of(IdempotencyKey), table_of(ImportedRow)
+LEGACY_USAGE, LEGACY_DAY = table_of(LegacyUsage), table_of(LegacyDay)

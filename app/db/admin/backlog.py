@@ -6,16 +6,13 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Select, func, literal, select
 
-from app.db.audit.chain import RECORD, SEAL
 from app.db.moments import as_moment
 from app.db.sql import Operation, Statement
 from app.db.statements.dispatch import has_state
-from app.db.tables import Delivery, DeliveryState, Event, table_of
+from app.db.tables import AUDIT_RECORD, AUDIT_SEAL, DELIVERY, EVENT, DeliveryState
 
 MAX_COUNTED = 10_000  # so that a long backlog does not make monitoring slow
 MAX_SEARCHED = 100  # of the next deliveries, to find the oldest event
-
-EVENT, DELIVERY = table_of(Event), table_of(Delivery)
 
 
 @dataclass(frozen=True)
@@ -46,8 +43,8 @@ def count_backlog() -> Select[Any]:
     is_waiting = has_state(DELIVERY, DeliveryState.WAITING)
     next_deliveries = select(DELIVERY.c.event_id).where(is_waiting).order_by(DELIVERY.c.next_date)
     next_events = select(next_deliveries.limit(MAX_SEARCHED).subquery().c.event_id)
-    last_sealed = select(SEAL.c.last_record_id).order_by(SEAL.c.id.desc())
-    is_unsealed = RECORD.c.id > func.coalesce(first(last_sealed), 0)
+    last_sealed = select(AUDIT_SEAL.c.last_record_id).order_by(AUDIT_SEAL.c.id.desc())
+    is_unsealed = AUDIT_RECORD.c.id > func.coalesce(first(last_sealed), 0)
     return select(
         count(is_new),
         first(select(EVENT.c.moment).where(is_new).order_by(EVENT.c.moment)),
@@ -56,7 +53,7 @@ def count_backlog() -> Select[Any]:
         count(has_state(DELIVERY, DeliveryState.DEAD)),
         first(select(EVENT.c.moment).where(EVENT.c.id.in_(next_events)).order_by(EVENT.c.id)),
         count(is_unsealed),
-        first(select(RECORD.c.moment).where(is_unsealed).order_by(RECORD.c.id)),
+        first(select(AUDIT_RECORD.c.moment).where(is_unsealed).order_by(AUDIT_RECORD.c.id)),
     )
 
 

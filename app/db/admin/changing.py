@@ -16,9 +16,7 @@ from app.db.statements.answers import ANSWERS
 from app.db.statements.assignments import SKIP_REMINDERS
 from app.db.statements.books import words_of
 from app.db.statements.sessions import SKIP_REMINDERS_OF_SESSION
-from app.db.tables import AnswerSet, AssignmentStatus, BookWord, Client, table_of
-
-SET, WORD = table_of(AnswerSet), table_of(BookWord)
+from app.db.tables import ANSWER_SET, BOOK_WORD, AnswerSet, AssignmentStatus, Client, table_of
 
 
 def change_row(kind: str, columns: Iterable[str]) -> Statement:
@@ -32,16 +30,16 @@ def change_row(kind: str, columns: Iterable[str]) -> Statement:
 
 
 CHANGE_SET = Statement(
-    update(SET)
-    .where(SET.c.id == id_parameter("answer_set"), is_of_caregiver(SET))
+    update(ANSWER_SET)
+    .where(ANSWER_SET.c.id == id_parameter("answer_set"), is_of_caregiver(ANSWER_SET))
     .values(
         answers=ANSWERS,
         submit_date=moment_parameter("submit_date"),
-        score=bindparam("score", type_=SET.c.score.type),
-        own_score=bindparam("score", type_=SET.c.score.type),
+        score=bindparam("score", type_=ANSWER_SET.c.score.type),
+        own_score=bindparam("score", type_=ANSWER_SET.c.score.type),
     )
 )
-DROP_WORDS = Statement(delete(WORD).where(WORD.c.book_id == id_parameter("book")))
+DROP_WORDS = Statement(delete(BOOK_WORD).where(BOOK_WORD.c.book_id == id_parameter("book")))
 
 # A different value means that the id is of another thing here.
 FIXED = {"session": ("caregiverId", "clientId"), "assignment": ("sessionId", "bookId")}

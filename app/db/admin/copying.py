@@ -20,8 +20,8 @@ from app.db.drivers.interface import DatabaseError
 from app.db.drivers.sqlite import check_sqlite
 from app.db.moments import Moment, as_moment, moment_as_text
 from app.db.sql import DATABASE_KIND, Bulk, Operation, Statement, compile_statement
-from app.db.statements.usage import ADD_DAY, DAY, USAGE, adding_usage, reading_usage
-from app.db.tables import AuditCheckpoint, table_of
+from app.db.statements.usage import ADD_DAY, adding_usage, reading_usage
+from app.db.tables import AUDIT_CHECKPOINT, LEGACY_DAY, LEGACY_USAGE
 from app.telemetry.wording import counted
 
 TABLES = SQLModel.metadata.sorted_tables  # each follows the tables that it refers to
@@ -32,7 +32,10 @@ Progress = Callable[[int], None]
 
 
 LOCK_TABLES = Statement(text(f"LOCK TABLE {', '.join(map(str, TABLES))} IN EXCLUSIVE MODE"))
-COUNTS = (USAGE, DAY)  # of legacy calls: the only rows that a service writes to an empty database
+COUNTS = (
+    LEGACY_USAGE,
+    LEGACY_DAY,
+)  # of legacy calls: the only rows that a service writes to an empty database
 FIND_TABLES_WITH_ROWS = Statement(
     text(
         " UNION ALL ".join(
@@ -43,7 +46,7 @@ FIND_TABLES_WITH_ROWS = Statement(
 REMOVE_COUNTS = tuple(Statement(text(f"DELETE FROM {table}")) for table in COUNTS)
 # Checks that the seal of a checkpoint exists. Retention has removed the seals of older checkpoints.
 DISABLE_CHECK, ENABLE_CHECK = (
-    Statement(text(f"ALTER TABLE {table_of(AuditCheckpoint)} {verb} TRIGGER audit_checkpoint_insert"))
+    Statement(text(f"ALTER TABLE {AUDIT_CHECKPOINT} {verb} TRIGGER audit_checkpoint_insert"))
     for verb in ("DISABLE", "ENABLE")
 )
 ANALYZE = Statement(text(f"ANALYZE {', '.join(map(str, TABLES))}"))

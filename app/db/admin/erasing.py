@@ -37,7 +37,7 @@ from app.db.statements.erasing import (
     SKIP_REMINDERS,
 )
 from app.db.statements.events import INSERT_SESSION_EVENTS
-from app.db.tables import Actor, Client, EventKind, table_of
+from app.db.tables import CLIENT, Actor, EventKind
 
 CHANGED_TABLES = "client, session, reminder, answer_set, feedback, delivery, kept_answer, imported_row"
 
@@ -59,14 +59,13 @@ class Named:
     name: str
 
 
-CLIENT = table_of(Client).c
 FIND_CLIENT = Statement(
-    select(CLIENT.id, CLIENT.name).where(
-        or_(CLIENT.user_name == text_parameter("user"), CLIENT.id == id_parameter("client"))
+    select(CLIENT.c.id, CLIENT.c.name).where(
+        or_(CLIENT.c.user_name == text_parameter("user"), CLIENT.c.id == id_parameter("client"))
     )
 )
 FIND_ERASED = Statement(
-    select(CLIENT.id, CLIENT.erase_date).where(CLIENT.erase_date.is_not(None)).order_by(CLIENT.id)
+    select(CLIENT.c.id, CLIENT.c.erase_date).where(CLIENT.c.erase_date.is_not(None)).order_by(CLIENT.c.id)
 )
 
 

@@ -15,7 +15,7 @@ from app.db.answers import read_answers
 from app.db.moments import Moment, known_moment
 from app.db.reader.access import is_final
 from app.db.sql import Bulk, Operation, Statement, among, id_parameter, text_parameter
-from app.db.tables import AnswerSet, Assignment, AssignmentStatus, ImportedRow, Session, table_of
+from app.db.tables import ANSWER_SET, ASSIGNMENT, IMPORTED_ROW, SESSION, AssignmentStatus, table_of
 
 ERASED = ""  # the fingerprint of a row of an erased client
 Key = tuple[str, int]  # kind and id
@@ -96,13 +96,12 @@ class StoredRow:
 
 # --- fingerprints ---------------------------------------------------------------------------------
 
-IMPORTED = table_of(ImportedRow)
-FIND_IMPORTED = Statement(select(*IMPORTED.c["kind", "id", "fingerprint"]))
+FIND_IMPORTED = Statement(select(*IMPORTED_ROW.c["kind", "id", "fingerprint"]))
 DROP_IMPORTED = Statement(
-    delete(IMPORTED).where(IMPORTED.c.kind == text_parameter("kind"), among(IMPORTED.c.id, "ids"))
+    delete(IMPORTED_ROW).where(IMPORTED_ROW.c.kind == text_parameter("kind"), among(IMPORTED_ROW.c.id, "ids"))
 )
 ERASE_IMPORTED = Statement(
-    update(IMPORTED).where(IMPORTED.c.client_id == id_parameter("client")).values(fingerprint=ERASED)
+    update(IMPORTED_ROW).where(IMPORTED_ROW.c.client_id == id_parameter("client")).values(fingerprint=ERASED)
 )
 
 
@@ -124,8 +123,6 @@ def saving_imported(rows: Iterable[Fingerprint], dropped: Iterable[Key] = ()) ->
 
 # --- reading rows ---------------------------------------------------------------------------------
 
-SET, ASSIGNMENT = table_of(AnswerSet), table_of(Assignment)
-
 
 def find_rows(kind: str) -> Statement:
     table, more = table_of(TABLES[kind]), MORE_COLUMNS if kind == "assignment" else ()
@@ -135,13 +132,13 @@ def find_rows(kind: str) -> Statement:
 
 FIND_ROWS = {kind: find_rows(kind) for kind in COLUMNS}
 FIND_SETS = Statement(
-    select(*SET.c["assignment_id", "id", "attempt", "submit_date", "answers"], is_final(SET))
-    .where(among(SET.c.assignment_id, "ids"))
-    .order_by(SET.c.id)
+    select(*ANSWER_SET.c["assignment_id", "id", "attempt", "submit_date", "answers"], is_final(ANSWER_SET))
+    .where(among(ANSWER_SET.c.assignment_id, "ids"))
+    .order_by(ANSWER_SET.c.id)
 )
 FIND_SESSIONS = Statement(select(ASSIGNMENT.c.session_id).where(among(ASSIGNMENT.c.id, "ids")).distinct())
 FIND_CARE_IDS = {
-    "session": Statement(select(table_of(Session).c.id)),
+    "session": Statement(select(SESSION.c.id)),
     "assignment": Statement(select(ASSIGNMENT.c.id).where(ASSIGNMENT.c.withdraw_date.is_(None))),
 }
 

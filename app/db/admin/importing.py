@@ -16,6 +16,11 @@ from app.db.session_counters import locking_sessions, recomputing_counters
 from app.db.sql import INSERT, DatabaseKind, Operation, Statement, among
 from app.db.statements.assignments import MARK_BOOKS_ASSIGNED
 from app.db.tables import (
+    ANSWER_SET,
+    CAREGIVER,
+    CLIENT,
+    RELATIONSHIP,
+    SESSION,
     AnswerSet,
     Assignment,
     Book,
@@ -23,7 +28,6 @@ from app.db.tables import (
     Client,
     Module,
     Question,
-    Relationship,
     Reminder,
     Session,
     Table,
@@ -64,9 +68,9 @@ def find_columns(table: Table, *columns: str) -> Statement:
 
 def relate(kind: DatabaseKind) -> ClauseElement:
     """Adds the relationships of `sessions`, which another transaction may add too."""
-    session = table_of(Session).c
+    session = SESSION.c
     rows = select(session.client_id, session.caregiver_id).where(among(session.id, "sessions")).distinct()
-    added = INSERT[kind](table_of(Relationship)).from_select(["client_id", "caregiver_id"], rows)
+    added = INSERT[kind](RELATIONSHIP).from_select(["client_id", "caregiver_id"], rows)
     return added.on_conflict_do_nothing()  # type: ignore[no-any-return]
 
 
@@ -85,7 +89,6 @@ def set_next_id(table: Table) -> Statement:
     return Statement(build)
 
 
-ANSWER_SET = table_of(AnswerSet)
 FIND_CAREGIVERS = find_columns(Caregiver, "id", "user_name")
 FIND_CLIENTS = find_columns(Client, "id", "user_name", "oppt_id")
 FIND_MODULES = find_columns(Module, "id")
@@ -98,7 +101,7 @@ FIND_ATTEMPTS = find_columns(Assignment, "id", "attempt", "status", "book_id", "
 FIND_SUBMITTED = Statement(select(*ANSWER_SET.c["assignment_id", "attempt"]).where(is_final(ANSWER_SET)))
 FIND_DRAFTED = Statement(select(ANSWER_SET.c.assignment_id).where(~is_final(ANSWER_SET)))
 FIND_ANY_PERSON = Statement(
-    select(literal(1)).where(or_(*(select(table_of(table).c.id).exists() for table in (Caregiver, Client))))
+    select(literal(1)).where(or_(select(CAREGIVER.c.id).exists(), select(CLIENT.c.id).exists()))
 )
 RELATE = Statement(relate)
 SET_NEXT_ID = [set_next_id(table) for table in NUMBERED]

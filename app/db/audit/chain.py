@@ -20,11 +20,10 @@ from app.db.sql import (
     statement_of_text,
     text_parameter,
 )
-from app.db.tables import AuditEntry, AuditRecord, AuditSeal, table_of
+from app.db.tables import AUDIT_RECORD, AUDIT_SEAL
 
 MAX_SEALED = 250  # records in one transaction, which blocks other writes
 ABOUT = 7  # the index of the column `about` in a record
-RECORD, SEAL, ENTRY = table_of(AuditRecord), table_of(AuditSeal), table_of(AuditEntry)
 
 Entry = tuple[int, int, int]  # a caregiver, a client, and a record about both
 
@@ -43,7 +42,7 @@ NO_SEAL = Seal()  # before the first seal
 
 
 def select_seals() -> Select[Any]:
-    return select(*(SEAL.c[name] for name in Seal._fields))
+    return select(*(AUDIT_SEAL.c[name] for name in Seal._fields))
 
 
 ADD_ENTRIES = statement_of_text(
@@ -59,15 +58,15 @@ ADD_ENTRIES = statement_of_text(
 LOCK_RECORDS = only_on_postgresql("LOCK TABLE audit_record IN SHARE ROW EXCLUSIVE MODE")
 # Transactions that add records queue behind the lock.
 LIMIT_LOCK_WAIT = only_on_postgresql("SET LOCAL lock_timeout = '200ms'")
-FIND_LAST_SEAL = Statement(select_seals().order_by(SEAL.c.id.desc()).limit(1))
+FIND_LAST_SEAL = Statement(select_seals().order_by(AUDIT_SEAL.c.id.desc()).limit(1))
 FIND_RECORDS = Statement(
-    select(RECORD)
-    .where(RECORD.c.id > id_parameter("after"))
-    .order_by(RECORD.c.id)
+    select(AUDIT_RECORD)
+    .where(AUDIT_RECORD.c.id > id_parameter("after"))
+    .order_by(AUDIT_RECORD.c.id)
     .limit(count_parameter("limit"))
 )
 ADD_SEAL = Statement(
-    insert(SEAL).values(
+    insert(AUDIT_SEAL).values(
         last_record_id=id_parameter("last"),
         record_count=count_parameter("count"),
         moment=moment_parameter("now"),

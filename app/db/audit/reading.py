@@ -6,14 +6,14 @@ from typing import Any, NamedTuple
 import orjson
 from sqlalchemy import and_, func, select
 
-from app.db.audit.chain import ENTRY, FIND_RECORDS, RECORD
+from app.db.audit.chain import FIND_RECORDS
 from app.db.audit.records import ANSWER_SETS, ASSIGNMENTS, SESSIONS, About
 from app.db.moments import known_moment
 from app.db.reader.levels import page_of
 from app.db.reader.reads import Page
 from app.db.reader.selection import PageRequest
 from app.db.sql import Operation, Statement, Values, count_parameter, id_parameter
-from app.db.tables import AuditActor, AuditRecord, Contract, Table
+from app.db.tables import AUDIT_ENTRY, AUDIT_RECORD, AuditActor, AuditRecord, Contract, Table
 
 
 class StoredRecord(NamedTuple):
@@ -60,16 +60,16 @@ class AuditEvent(NamedTuple):
 
 
 IS_OF_RELATIONSHIP = and_(
-    ENTRY.c.caregiver_id == id_parameter("caregiver"), ENTRY.c.client_id == id_parameter("client")
+    AUDIT_ENTRY.c.caregiver_id == id_parameter("caregiver"), AUDIT_ENTRY.c.client_id == id_parameter("client")
 )
 FIND_EVENTS = Statement(
-    select(RECORD)
-    .join(ENTRY, ENTRY.c.record_id == RECORD.c.id)
-    .where(IS_OF_RELATIONSHIP, ENTRY.c.record_id < id_parameter("before"))
-    .order_by(ENTRY.c.record_id.desc())
+    select(AUDIT_RECORD)
+    .join(AUDIT_ENTRY, AUDIT_ENTRY.c.record_id == AUDIT_RECORD.c.id)
+    .where(IS_OF_RELATIONSHIP, AUDIT_ENTRY.c.record_id < id_parameter("before"))
+    .order_by(AUDIT_ENTRY.c.record_id.desc())
     .limit(count_parameter("limit"))
 )
-COUNT_EVENTS = Statement(select(func.count()).select_from(ENTRY).where(IS_OF_RELATIONSHIP))
+COUNT_EVENTS = Statement(select(func.count()).select_from(AUDIT_ENTRY).where(IS_OF_RELATIONSHIP))
 
 
 def listing_events(caregiver: int, client: int, request: PageRequest) -> Operation[Page]:

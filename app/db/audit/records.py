@@ -26,7 +26,7 @@ from app.db.sql import (
     repeatable,
     statement_of_text,
 )
-from app.db.tables import AuditActor, AuditRecord, Contract, EventKind, SaveType, table_of
+from app.db.tables import AUDIT_RECORD, AuditActor, Contract, EventKind, SaveType
 
 Result = TypeVar("Result")
 
@@ -96,9 +96,10 @@ def operator_record(now: datetime, operation: str, about: About) -> Record:
 # --- writing records ------------------------------------------------------------------------------
 
 
-RECORD = table_of(AuditRecord)
 ADD_RECORD = Statement(
-    insert(RECORD).values({name: bindparam(name, type_=RECORD.c[name].type) for name in Record._fields})
+    insert(AUDIT_RECORD).values(
+        {name: bindparam(name, type_=AUDIT_RECORD.c[name].type) for name in Record._fields}
+    )
 )
 # One statement for all records: the writer thread waits for the interpreter lock after each statement.
 ADD_RECORDS = statement_of_text(

@@ -8,23 +8,13 @@ import orjson
 from sqlalchemy import Select, bindparam, delete, func, insert, select
 from sqlalchemy import Table as SqlTable
 
-from app.db.audit.chain import (
-    LIMIT_LOCK_WAIT,
-    LOCK_RECORDS,
-    MAX_SEALED,
-    RECORD,
-    SEAL,
-    Seal,
-    entries_of,
-    select_seals,
-)
+from app.db.audit.chain import LIMIT_LOCK_WAIT, LOCK_RECORDS, MAX_SEALED, Seal, entries_of, select_seals
 from app.db.audit.records import About, as_text, operator_record, recording
 from app.db.moments import known_moment
 from app.db.sql import Operation, Statement, count_parameter, id_parameter, statement_of_text
-from app.db.tables import AuditActor, AuditCheckpoint, table_of
+from app.db.tables import AUDIT_CHECKPOINT, AUDIT_RECORD, AUDIT_SEAL, AuditActor
 
 OPERATION = "retention audit"  # the operation in the audit record of the removal
-CHECKPOINT = table_of(AuditCheckpoint)
 
 
 class Checkpoint(NamedTuple):
@@ -60,19 +50,27 @@ def find_oldest(rows: Select[Any], table: SqlTable) -> Statement:
 # Without the newest seal: the next seal needs its hash, and SQLite continues the ids of its records.
 FIND_NEXT_SEALS = Statement(
     select_seals()
-    .add_columns(SEAL.c.moment)
-    .where(SEAL.c.id > id_parameter("after"), SEAL.c.id < select(func.max(SEAL.c.id)).scalar_subquery())
-    .order_by(SEAL.c.id)
+    .add_columns(AUDIT_SEAL.c.moment)
+    .where(
+        AUDIT_SEAL.c.id > id_parameter("after"),
+        AUDIT_SEAL.c.id < select(func.max(AUDIT_SEAL.c.id)).scalar_subquery(),
+    )
+    .order_by(AUDIT_SEAL.c.id)
     .limit(count_parameter("limit"))
 )
-FIND_CHECKPOINTS = Statement(select(*CHECKPOINT.c[Checkpoint._fields]).order_by(CHECKPOINT.c.seal_id))
+FIND_CHECKPOINTS = Statement(
+    select(*AUDIT_CHECKPOINT.c[Checkpoint._fields]).order_by(AUDIT_CHECKPOINT.c.seal_id)
+)
 ADD_CHECKPOINT = Statement(
-    insert(CHECKPOINT).values(
-        {name: bindparam(name, type_=CHECKPOINT.c[name].type) for name in (*Checkpoint._fields, "moment")}
+    insert(AUDIT_CHECKPOINT).values(
+        {
+            name: bindparam(name, type_=AUDIT_CHECKPOINT.c[name].type)
+            for name in (*Checkpoint._fields, "moment")
+        }
     )
 )
-FIND_OLDEST_RECORDS = find_oldest(select(RECORD), RECORD)
-FIND_OLDEST_SEALS = find_oldest(select_seals(), SEAL)
+FIND_OLDEST_RECORDS = find_oldest(select(AUDIT_RECORD), AUDIT_RECORD)
+FIND_OLDEST_SEALS = find_oldest(select_seals(), AUDIT_SEAL)
 REMOVE_ENTRIES = statement_of_text(
     "DELETE FROM audit_entry WHERE (caregiver_id, client_id, record_id) IN"
     " (SELECT value->>0, value->>1, value->>2 FROM json_each(:entries))",
@@ -81,8 +79,8 @@ REMOVE_ENTRIES = statement_of_text(
     " FROM json_array_elements(CAST(:entries AS json)) AS one (value))",
     "entries",
 )
-REMOVE_RECORDS = Statement(delete(RECORD).where(RECORD.c.id <= id_parameter("last")))
-REMOVE_SEALS = Statement(delete(SEAL).where(SEAL.c.id <= id_parameter("last")))
+REMOVE_RECORDS = Statement(delete(AUDIT_RECORD).where(AUDIT_RECORD.c.id <= id_parameter("last")))
+REMOVE_SEALS = Statement(delete(AUDIT_SEAL).where(AUDIT_SEAL.c.id <= id_parameter("last")))
 
 
 def finding_checkpoints() -> Operation[list[Checkpoint]]:

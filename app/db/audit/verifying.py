@@ -7,34 +7,37 @@ from hashlib import sha256
 
 from sqlalchemy import func, select, tuple_
 
-from app.db.audit.chain import ENTRY, NO_SEAL, RECORD, SEAL, Entry, Seal, chain_hash, entries_of, select_seals
+from app.db.audit.chain import NO_SEAL, Entry, Seal, chain_hash, entries_of, select_seals
 from app.db.audit.removing import FIND_NEXT_SEALS, Checkpoint, finding_checkpoints
 from app.db.moments import known_moment
 from app.db.sql import Operation, Statement, count_parameter, id_parameter
+from app.db.tables import AUDIT_ENTRY, AUDIT_RECORD, AUDIT_SEAL
 from app.telemetry.wording import counted
 
 PAGE_SIZE = 1000  # seals or entries in one read
 
-ENTRY_KEY = (ENTRY.c.caregiver_id, ENTRY.c.client_id, ENTRY.c.record_id)
+ENTRY_KEY = (AUDIT_ENTRY.c.caregiver_id, AUDIT_ENTRY.c.client_id, AUDIT_ENTRY.c.record_id)
 LAST_ENTRY = (id_parameter("caregiver"), id_parameter("client"), id_parameter("record"))
 
-FIND_LAST_SEALS = Statement(select_seals().order_by(SEAL.c.id.desc()).limit(2))
-FIND_NEWEST_MOMENT = Statement(select(RECORD.c.moment).order_by(RECORD.c.id.desc()).limit(1))
-COUNT_RECORDS = Statement(select(func.count()).select_from(RECORD).where(RECORD.c.id > id_parameter("after")))
+FIND_LAST_SEALS = Statement(select_seals().order_by(AUDIT_SEAL.c.id.desc()).limit(2))
+FIND_NEWEST_MOMENT = Statement(select(AUDIT_RECORD.c.moment).order_by(AUDIT_RECORD.c.id.desc()).limit(1))
+COUNT_RECORDS = Statement(
+    select(func.count()).select_from(AUDIT_RECORD).where(AUDIT_RECORD.c.id > id_parameter("after"))
+)
 FIND_RECORDS_OF_SEAL = Statement(
-    select(RECORD)
-    .where(RECORD.c.id > id_parameter("after"), RECORD.c.id <= id_parameter("last"))
-    .order_by(RECORD.c.id)
+    select(AUDIT_RECORD)
+    .where(AUDIT_RECORD.c.id > id_parameter("after"), AUDIT_RECORD.c.id <= id_parameter("last"))
+    .order_by(AUDIT_RECORD.c.id)
 )
 FIND_SEALS = Statement(
     select_seals()
-    .where(SEAL.c.id > id_parameter("after"))
-    .order_by(SEAL.c.id)
+    .where(AUDIT_SEAL.c.id > id_parameter("after"))
+    .order_by(AUDIT_SEAL.c.id)
     .limit(count_parameter("limit"))
 )
 FIND_ENTRIES = Statement(
     select(*ENTRY_KEY)
-    .where(tuple_(*ENTRY_KEY) > tuple_(*LAST_ENTRY), ENTRY.c.record_id > id_parameter("removed"))
+    .where(tuple_(*ENTRY_KEY) > tuple_(*LAST_ENTRY), AUDIT_ENTRY.c.record_id > id_parameter("removed"))
     .order_by(*ENTRY_KEY)
     .limit(count_parameter("limit"))
 )

@@ -11,7 +11,7 @@ from sqlalchemy import func, select
 from app.db.drivers.interface import CHANNEL, Database, DatabaseError, DatabaseUnavailable
 from app.db.drivers.sqlite import SqliteDatabase
 from app.db.sql import Statement, count_parameter, id_parameter, selecting
-from app.db.tables import Event, table_of
+from app.db.tables import EVENT
 
 # The caregivers and clients of the new events; None if they are unknown and every subscription must check.
 Parties = Iterable[tuple[int, int]] | None
@@ -21,8 +21,6 @@ EventFeed = Callable[[Notify], Awaitable[None]]  # runs until it is cancelled or
 PAUSE_SECONDS = 0.25  # between two polls of SQLite for events of other processes
 BATCH_SIZE = 1000  # events of one poll
 CHECK_SECONDS = 10  # between two checks of the PostgreSQL connection
-
-EVENT = table_of(Event).c
 
 
 def event_feed_of(db: Database) -> EventFeed:
@@ -40,11 +38,11 @@ def event_feed_of(db: Database) -> EventFeed:
 # primary key.
 
 
-NEWEST_EVENT = Statement(select(func.coalesce(func.max(EVENT.id), 0)))
+NEWEST_EVENT = Statement(select(func.coalesce(func.max(EVENT.c.id), 0)))
 EVENTS_AFTER = Statement(
-    select(EVENT.id, EVENT.caregiver_id, EVENT.client_id)
-    .where(EVENT.id > id_parameter("last"))
-    .order_by(EVENT.id)
+    select(EVENT.c.id, EVENT.c.caregiver_id, EVENT.c.client_id)
+    .where(EVENT.c.id > id_parameter("last"))
+    .order_by(EVENT.c.id)
     .limit(count_parameter("limit"))
 )
 

@@ -12,7 +12,7 @@ from sqlalchemy.sql.elements import UnaryExpression
 
 from app.db.reader.selection import AccessScope, ReaderRole, Shown
 from app.db.sql import Operation, PerDatabase, Statement, Values, among, id_parameter, literal_text
-from app.db.tables import Relationship, SaveType, table_of
+from app.db.tables import RELATIONSHIP, SaveType
 
 
 def relationship_key(row: FromClause, role: ReaderRole, uses_index: bool = False) -> ColumnElement[bool]:
@@ -70,8 +70,9 @@ def is_not_withdrawn(assignment: FromClause) -> ColumnElement[bool]:
 
 # --- the parameters of the conditions -------------------------------------------------------------
 
-RELATIONSHIP = table_of(Relationship).c
-SELECT_CAREGIVERS = select(RELATIONSHIP.caregiver_id).where(RELATIONSHIP.client_id == id_parameter("client"))
+SELECT_CAREGIVERS = select(RELATIONSHIP.c.caregiver_id).where(
+    RELATIONSHIP.c.client_id == id_parameter("client")
+)
 CAREGIVERS_OF_CLIENT = Statement(SELECT_CAREGIVERS)
 CAREGIVERS = func.array(SELECT_CAREGIVERS.scalar_subquery())  # on PostgreSQL
 

@@ -7,26 +7,24 @@ separates the members of nested objects.
 from collections import defaultdict
 from typing import Any
 
-from sqlalchemy import Boolean, Column, ColumnElement, FromClause, select
+from sqlalchemy import Boolean, Column, ColumnElement, FromClause, Table, select
 
 from app.db.answers import read_answers
 from app.db.moments import Moment, as_moment
 from app.db.reader.access import CAREGIVERS_OF_CLIENT, relationship_key
 from app.db.sql import Operation, Statement, Values, among, count_parameter, id_parameter
 from app.db.tables import (
-    AnswerSet,
-    Assignment,
-    Book,
-    Caregiver,
-    Client,
-    Event,
-    Feedback,
-    Module,
-    Question,
-    Reminder,
-    Session,
-    Table,
-    table_of,
+    ANSWER_SET,
+    ASSIGNMENT,
+    BOOK,
+    CAREGIVER,
+    CLIENT,
+    EVENT,
+    FEEDBACK,
+    MODULE,
+    QUESTION,
+    REMINDER,
+    SESSION,
 )
 
 SESSIONS_AT_ONCE = 20
@@ -37,24 +35,20 @@ Columns = dict[str, ColumnElement[Any]]
 
 
 def columns_of(table: Table, *names: str, parent: str | None = None) -> Columns:
-    columns = table_of(table).c
-    own = {PARENT: columns[parent]} if parent else {}
-    return own | {name: columns[name] for name in names}
+    own = {PARENT: table.c[parent]} if parent else {}
+    return own | {name: table.c[name] for name in names}
 
 
-SESSION_TABLE, CAREGIVER = table_of(Session), table_of(Caregiver)
-ASSIGNMENT_TABLE, BOOK, MODULE = table_of(Assignment), table_of(Book), table_of(Module)
-
-CLIENT = columns_of(Client, "id", "name", "oppt_id", "user_name", "is_disabled", "erase_date")
-SESSION = columns_of(
-    Session, "id", "title", "description", "chat_id", "create_date", "start_date", "is_closed", "close_date"
+CLIENT_COLUMNS = columns_of(CLIENT, "id", "name", "oppt_id", "user_name", "is_disabled", "erase_date")
+SESSION_COLUMNS = columns_of(
+    SESSION, "id", "title", "description", "chat_id", "create_date", "start_date", "is_closed", "close_date"
 ) | {
-    "caregiver.id": SESSION_TABLE.c.caregiver_id,
+    "caregiver.id": SESSION.c.caregiver_id,
     "caregiver.name": CAREGIVER.c.name,
     "caregiver.position": CAREGIVER.c.position,
 }
-ASSIGNMENT = (
-    columns_of(Assignment, "id", parent="session_id")
+ASSIGNMENT_COLUMNS = (
+    columns_of(ASSIGNMENT, "id", parent="session_id")
     | {
         "book.id": BOOK.c.id,
         "book.name": BOOK.c.name,
@@ -62,18 +56,20 @@ ASSIGNMENT = (
         "book.module.id": MODULE.c.id,
         "book.module.name": MODULE.c.name,
     }
-    | columns_of(Assignment, "assign_date", "start_date", "end_date", "submit_date", "status", "attempt")
-    | columns_of(Assignment, "score", "feedback_status", "feedback_submit_date")
-    | {"is_withdrawn": ASSIGNMENT_TABLE.c.withdraw_date.is_not(None)}
-    | columns_of(Assignment, "withdraw_date")
+    | columns_of(ASSIGNMENT, "assign_date", "start_date", "end_date", "submit_date", "status", "attempt")
+    | columns_of(ASSIGNMENT, "score", "feedback_status", "feedback_submit_date")
+    | {"is_withdrawn": ASSIGNMENT.c.withdraw_date.is_not(None)}
+    | columns_of(ASSIGNMENT, "withdraw_date")
 )
-REMINDER = columns_of(Reminder, "id", "remind_date", "state", parent="assignment_id")
-ANSWER_SET = columns_of(
-    AnswerSet, "id", "save_type", "attempt", "revision", "submit_date", "score", "own_score", "answers",
+REMINDER_COLUMNS = columns_of(REMINDER, "id", "remind_date", "state", parent="assignment_id")
+ANSWER_SET_COLUMNS = columns_of(
+    ANSWER_SET, "id", "save_type", "attempt", "revision", "submit_date", "score", "own_score", "answers",
     parent="assignment_id",
 )  # fmt: skip
-FEEDBACK = columns_of(Feedback, "id", "text", "score", "submit_date", parent="answer_set_id")
-EVENT = columns_of(Event, "id", "kind", "actor", "session_id", "assignment_id", "reminder_id", "moment")
+FEEDBACK_COLUMNS = columns_of(FEEDBACK, "id", "text", "score", "submit_date", parent="answer_set_id")
+EVENT_COLUMNS = columns_of(
+    EVENT, "id", "kind", "actor", "session_id", "assignment_id", "reminder_id", "moment"
+)
 
 
 # --- statements -----------------------------------------------------------------------------------
@@ -91,31 +87,34 @@ def read_below(columns: Columns, *order: str, source: FromClause | None = None) 
     )
 
 
-READ_CLIENT = Statement(select(*CLIENT.values()).where(CLIENT["id"] == id_parameter("client")))
+READ_CLIENT = Statement(
+    select(*CLIENT_COLUMNS.values()).where(CLIENT_COLUMNS["id"] == id_parameter("client"))
+)
 READ_SESSIONS = Statement(
-    select(*SESSION.values())
-    .select_from(SESSION_TABLE.join(CAREGIVER, CAREGIVER.c.id == SESSION_TABLE.c.caregiver_id))
-    .where(relationship_key(SESSION_TABLE, "client", uses_index=True))
-    .where(SESSION_TABLE.c.id > id_parameter("after"))
-    .order_by(SESSION_TABLE.c.id)
+    select(*SESSION_COLUMNS.values())
+    .select_from(SESSION.join(CAREGIVER, CAREGIVER.c.id == SESSION.c.caregiver_id))
+    .where(relationship_key(SESSION, "client", uses_index=True))
+    .where(SESSION.c.id > id_parameter("after"))
+    .order_by(SESSION.c.id)
     .limit(count_parameter("at_once"))
 )
 READ_ASSIGNMENTS = read_below(
-    ASSIGNMENT,
+    ASSIGNMENT_COLUMNS,
     "id",
-    source=ASSIGNMENT_TABLE.join(BOOK, BOOK.c.id == ASSIGNMENT_TABLE.c.book_id).join(
+    source=ASSIGNMENT.join(BOOK, BOOK.c.id == ASSIGNMENT.c.book_id).join(
         MODULE, MODULE.c.id == BOOK.c.module_id
     ),
 )
-READ_REMINDERS = read_below(REMINDER, "remind_date", "id")
-READ_ANSWER_SETS = read_below(ANSWER_SET, "attempt", "id")
-QUESTION = table_of(Question).c
-READ_POSITIONS = Statement(select(QUESTION.id, QUESTION.position).where(among(QUESTION.id, "questions")))
-READ_FEEDBACKS = read_below(FEEDBACK, "id")
+READ_REMINDERS = read_below(REMINDER_COLUMNS, "remind_date", "id")
+READ_ANSWER_SETS = read_below(ANSWER_SET_COLUMNS, "attempt", "id")
+READ_POSITIONS = Statement(
+    select(QUESTION.c.id, QUESTION.c.position).where(among(QUESTION.c.id, "questions"))
+)
+READ_FEEDBACKS = read_below(FEEDBACK_COLUMNS, "id")
 READ_EVENTS = Statement(
-    select(*EVENT.values())
-    .where(relationship_key(table_of(Event), "client", uses_index=True))
-    .order_by(EVENT["id"])
+    select(*EVENT_COLUMNS.values())
+    .where(relationship_key(EVENT, "client", uses_index=True))
+    .order_by(EVENT_COLUMNS["id"])
 )
 
 
@@ -124,7 +123,7 @@ READ_EVENTS = Statement(
 
 def reading_client(client_id: int) -> Operation[Data]:
     rows = yield READ_CLIENT, {"client": client_id}
-    return as_data(CLIENT, rows)[0]
+    return as_data(CLIENT_COLUMNS, rows)[0]
 
 
 def reading_key(client_id: int) -> Operation[Values]:
@@ -135,12 +134,12 @@ def reading_key(client_id: int) -> Operation[Values]:
 def reading_sessions(key: Values, after: int) -> Operation[list[Data]]:
     """The next sessions after the id `after`, with all rows below them."""
     rows = yield READ_SESSIONS, {**key, "after": after, "at_once": SESSIONS_AT_ONCE}
-    sessions = as_data(SESSION, rows)
-    assignments = yield from adding_rows(sessions, "assignments", READ_ASSIGNMENTS, ASSIGNMENT, key)
-    yield from adding_rows(assignments, "reminders", READ_REMINDERS, REMINDER, key)
-    sets = yield from adding_rows(assignments, "answer_sets", READ_ANSWER_SETS, ANSWER_SET, key)
+    sessions = as_data(SESSION_COLUMNS, rows)
+    assignments = yield from adding_rows(sessions, "assignments", READ_ASSIGNMENTS, ASSIGNMENT_COLUMNS, key)
+    yield from adding_rows(assignments, "reminders", READ_REMINDERS, REMINDER_COLUMNS, key)
+    sets = yield from adding_rows(assignments, "answer_sets", READ_ANSWER_SETS, ANSWER_SET_COLUMNS, key)
     yield from adding_answers(sets)
-    yield from adding_rows(sets, "feedbacks", READ_FEEDBACKS, FEEDBACK, key)
+    yield from adding_rows(sets, "feedbacks", READ_FEEDBACKS, FEEDBACK_COLUMNS, key)
     return sessions
 
 
@@ -171,7 +170,7 @@ def adding_answers(sets: list[Data]) -> Operation[None]:
 
 
 def reading_events(key: Values) -> Operation[list[Data]]:
-    return as_data(EVENT, (yield READ_EVENTS, key))
+    return as_data(EVENT_COLUMNS, (yield READ_EVENTS, key))
 
 
 def as_data(columns: Columns, rows: list[Any]) -> list[Data]:

@@ -1,17 +1,14 @@
 """Accounts of caregivers and clients."""
 
-from sqlalchemy import select
+from sqlalchemy import Table, select
 
 from app.db.sql import Statement, text_parameter
-from app.db.tables import Caregiver, Client, Table, table_of
+from app.db.tables import CAREGIVER, CLIENT
 
 
 def find_account(table: Table) -> Statement:
-    account = table_of(table).c
-    return Statement(
-        select(account.id, account.is_disabled).where(account.user_name == text_parameter("user"))
-    )
+    return Statement(select(*table.c["id", "is_disabled"]).where(table.c.user_name == text_parameter("user")))
 
 
-FIND_CAREGIVER = find_account(Caregiver)
-FIND_CLIENT = find_account(Client)
+FIND_CAREGIVER = find_account(CAREGIVER)
+FIND_CLIENT = find_account(CLIENT)

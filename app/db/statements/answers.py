@@ -17,9 +17,7 @@ from app.db.sql import (
     text_parameter,
 )
 from app.db.statements.assignments import LOCKED, select_locked
-from app.db.tables import AnswerSet, Feedback, Question, table_of
-
-SET, FEEDBACK, QUESTION = table_of(AnswerSet), table_of(Feedback), table_of(Question)
+from app.db.tables import ANSWER_SET, FEEDBACK, QUESTION
 
 # The relationship and the assignment, which the transaction has locked.
 OF_ASSIGNMENT = {
@@ -48,7 +46,7 @@ def questions_of(book: ColumnElement[int]) -> ColumnElement[Any]:
 def lock_for_answers() -> Statement:
     """Locks an assignment of the client. Reads its draft, its last submitted revision, the questions of its
     book, and the id for a new answer set."""
-    draft, earlier = SET.alias("d"), SET.alias("e")
+    draft, earlier = ANSWER_SET.alias("d"), ANSWER_SET.alias("e")
     is_draft = and_(draft.c.assignment_id == LOCKED.c.id, ~is_final(draft), client_key(draft))
     last_revision = select(func.max(earlier.c.revision)).where(
         earlier.c.assignment_id == LOCKED.c.id, is_final(earlier), client_key(earlier)
@@ -73,22 +71,22 @@ TAKE_SET_ID = Statement(select(new_id("answer_set")))
 
 # SQLite must not search the index on the caregiver.
 IS_OF_ASSIGNMENT = and_(
-    SET.c.assignment_id == id_parameter("assignment"),
-    without_index(SET.c.caregiver_id) == id_parameter("caregiver"),
+    ANSWER_SET.c.assignment_id == id_parameter("assignment"),
+    without_index(ANSWER_SET.c.caregiver_id) == id_parameter("caregiver"),
 )
 
 FIND_SUBMISSION = Statement(
-    select(*SET.c["id", "answers"]).where(
-        IS_OF_ASSIGNMENT, is_final(SET), SET.c.attempt == count_parameter("attempt")
+    select(*ANSWER_SET.c["id", "answers"]).where(
+        IS_OF_ASSIGNMENT, is_final(ANSWER_SET), ANSWER_SET.c.attempt == count_parameter("attempt")
     )
 )
 FIND_SET = Statement(
-    select(*SET.c["assignment_id", "attempt", "own_score"]).where(
-        SET.c.id == id_parameter("answer_set"), is_of_caregiver(SET), is_final(SET)
+    select(*ANSWER_SET.c["assignment_id", "attempt", "own_score"]).where(
+        ANSWER_SET.c.id == id_parameter("answer_set"), is_of_caregiver(ANSWER_SET), is_final(ANSWER_SET)
     )
 )
 ADD_SET = Statement(
-    insert(SET).values(
+    insert(ANSWER_SET).values(
         id=id_parameter("answer_set"),
         **OF_ASSIGNMENT,
         save_type=text_parameter("save_type"),
@@ -101,8 +99,8 @@ ADD_SET = Statement(
     )
 )
 SAVE_DRAFT = Statement(
-    update(SET)
-    .where(SET.c.id == id_parameter("answer_set"), IS_OF_ASSIGNMENT)
+    update(ANSWER_SET)
+    .where(ANSWER_SET.c.id == id_parameter("answer_set"), IS_OF_ASSIGNMENT)
     .values(
         save_type=text_parameter("save_type"),
         attempt=count_parameter("attempt"),
@@ -110,10 +108,12 @@ SAVE_DRAFT = Statement(
         answers=ANSWERS,
     )
 )
-DROP_DRAFT = Statement(delete(SET).where(SET.c.id == id_parameter("answer_set"), IS_OF_ASSIGNMENT))
+DROP_DRAFT = Statement(
+    delete(ANSWER_SET).where(ANSWER_SET.c.id == id_parameter("answer_set"), IS_OF_ASSIGNMENT)
+)
 SCORE_SET = Statement(
-    update(SET)
-    .where(SET.c.id == id_parameter("answer_set"), IS_OF_ASSIGNMENT)
+    update(ANSWER_SET)
+    .where(ANSWER_SET.c.id == id_parameter("answer_set"), IS_OF_ASSIGNMENT)
     .values(score=count_parameter("score"))
 )
 

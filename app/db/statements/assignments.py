@@ -35,19 +35,15 @@ from app.db.sql import (
     new_id_if_here,
 )
 from app.db.tables import (
-    AnswerSet,
-    Assignment,
+    ANSWER_SET,
+    ASSIGNMENT,
+    BOOK,
+    REMINDER,
+    SESSION,
     AssignmentStatus,
-    Book,
     FeedbackStatus,
-    Reminder,
     ReminderState,
-    Session,
-    table_of,
 )
-
-ASSIGNMENT, REMINDER = table_of(Assignment), table_of(Reminder)
-BOOK, SESSION, SET = table_of(Book), table_of(Session), table_of(AnswerSet)
 
 # --- adding assignments to a session --------------------------------------------------------------
 
@@ -133,10 +129,10 @@ COUNT_NEW_ASSIGNMENTS = Statement(
 # --- recent assignments, to detect a repeated request ---------------------------------------------
 
 HAS_ANSWERS = exists().where(
-    SET.c.assignment_id == ASSIGNMENT.c.id,
+    ANSWER_SET.c.assignment_id == ASSIGNMENT.c.id,
     # SQLite must not search all answers of the client.
-    without_index(SET.c.caregiver_id) == id_parameter("caregiver"),
-    without_index(SET.c.client_id) == id_parameter("client"),
+    without_index(ANSWER_SET.c.caregiver_id) == id_parameter("caregiver"),
+    without_index(ANSWER_SET.c.client_id) == id_parameter("client"),
 )
 IS_UNCHANGED = and_(
     ASSIGNMENT.c.status == AssignmentStatus.PENDING.value,

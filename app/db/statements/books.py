@@ -6,10 +6,7 @@ import unicodedata
 from sqlalchemy import Boolean, bindparam, delete, func, insert, null, select, update
 
 from app.db.sql import Statement, among, id_parameter, moment_parameter, text_parameter
-from app.db.tables import Book, BookWord, Module, Question, table_of
-
-MODULE, BOOK = table_of(Module), table_of(Book)
-WORD, QUESTION = table_of(BookWord), table_of(Question)
+from app.db.tables import BOOK, BOOK_WORD, MODULE, QUESTION
 
 # --- the words of a name, stored for the prefix search --------------------------------------------
 
@@ -70,7 +67,7 @@ CHANGE = {
         .values(retire_date=func.coalesce(RETIRED, BOOK.c.retire_date), **CONTENT)
     ),
 }
-DROP_WORDS = Statement(delete(WORD).where(among(WORD.c.book_id, "books")))
+DROP_WORDS = Statement(delete(BOOK_WORD).where(among(BOOK_WORD.c.book_id, "books")))
 DROP_QUESTIONS = Statement(delete(QUESTION).where(among(QUESTION.c.book_id, "books")))
 RETIRE_BOOK = Statement(
     update(BOOK)

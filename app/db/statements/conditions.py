@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from sqlalchemy import Boolean, ColumnElement, FromClause, bindparam, exists, false, select
 
 from app.db.sql import PerDatabase, id_parameter, moment_parameter, text_parameter
-from app.db.tables import BookWord, Relationship, Session, table_of
+from app.db.tables import BOOK_WORD, RELATIONSHIP, SESSION
 
 # --- assignments and submissions ------------------------------------------------------------------
 
@@ -77,29 +77,26 @@ class HasWord:
     n: int
 
     def __call__(self, book: FromClause) -> ColumnElement[bool]:
-        words = table_of(BookWord)
-        begins = words.c.word >= text_parameter(f"word_{self.n}")
-        ends = words.c.word < text_parameter(f"word_{self.n}_end")
-        return book.c.id.in_(select(words.c.book_id).where(begins, ends))
+        begins = BOOK_WORD.c.word >= text_parameter(f"word_{self.n}")
+        ends = BOOK_WORD.c.word < text_parameter(f"word_{self.n}_end")
+        return book.c.id.in_(select(BOOK_WORD.c.book_id).where(begins, ends))
 
 
 # --- clients --------------------------------------------------------------------------------------
 
 
 # Relationships are distributed by client. A caregiver has a session with every client, so the sessions of the
-# caregiver, which one machine has, tell the same.
-SESSION = table_of(Session).c
-IS_OF_CAREGIVER = SESSION.caregiver_id == id_parameter("caregiver")
+# caregiver, which one machine has, name the same clients.
+IS_OF_CAREGIVER = SESSION.c.caregiver_id == id_parameter("caregiver")
 
 
 def is_my_client(client: FromClause) -> ColumnElement[bool]:
-    relationship = table_of(Relationship).c
-    mine = select(relationship.client_id).where(relationship.caregiver_id == id_parameter("caregiver"))
-    is_mine = client.c.id.in_(mine)
+    is_with_me = RELATIONSHIP.c.caregiver_id == id_parameter("caregiver")
+    is_mine = client.c.id.in_(select(RELATIONSHIP.c.client_id).where(is_with_me))
     return PerDatabase(
         sqlite=is_mine,
         postgresql=is_mine,
-        citus=client.c.id.in_(select(SESSION.client_id).where(IS_OF_CAREGIVER)),
+        citus=client.c.id.in_(select(SESSION.c.client_id).where(IS_OF_CAREGIVER)),
     )
 
 
@@ -109,7 +106,7 @@ def is_known_client(client: FromClause) -> ColumnElement[bool]:
     return PerDatabase(
         sqlite=is_related,
         postgresql=is_related,
-        citus=exists().where(IS_OF_CAREGIVER, SESSION.client_id == client.c.id),
+        citus=exists().where(IS_OF_CAREGIVER, SESSION.c.client_id == client.c.id),
     )
 
 
@@ -118,5 +115,4 @@ def is_known_caregiver(caregiver: FromClause) -> ColumnElement[bool]:
 
 
 def is_relationship(caregiver_id: ColumnElement[int], client_id: ColumnElement[int]) -> ColumnElement[bool]:
-    relationship = table_of(Relationship).c
-    return exists().where(relationship.caregiver_id == caregiver_id, relationship.client_id == client_id)
+    return exists().where(RELATIONSHIP.c.caregiver_id == caregiver_id, RELATIONSHIP.c.client_id == client_id)

@@ -5,9 +5,7 @@ from sqlalchemy import Text, and_, bindparam, delete, select, update
 from app.db.reader.access import has_caregiver_of, is_of_caregiver
 from app.db.sql import Statement, among, count_parameter, id_parameter, moment_parameter, text_parameter
 from app.db.statements.dispatch import SEARCH_LIMIT, has_state, of_all_caregivers
-from app.db.tables import Delivery, DeliveryState, Event, table_of
-
-DELIVERY, EVENT = table_of(Delivery), table_of(Event)
+from app.db.tables import DELIVERY, EVENT, DeliveryState
 
 FIND = select(DELIVERY.c.caregiver_id, DELIVERY.c.event_id)
 IS_AMONG_EVENTS = and_(is_of_caregiver(DELIVERY), among(DELIVERY.c.event_id, "events"))

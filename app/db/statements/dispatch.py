@@ -36,23 +36,19 @@ from app.db.sql import (
     text_parameter,
 )
 from app.db.tables import (
+    ASSIGNMENT,
+    DELIVERY,
+    EVENT,
+    REMINDER,
+    SESSION,
     Actor,
-    Assignment,
     AssignmentStatus,
-    Delivery,
     DeliveryState,
-    Event,
     EventKind,
-    Reminder,
     ReminderState,
-    Session,
-    table_of,
 )
 
 SEARCH_LIMIT = 500  # rows that one search finds
-
-REMINDER, ASSIGNMENT, SESSION = table_of(Reminder), table_of(Assignment), table_of(Session)
-EVENT, DELIVERY = table_of(Event), table_of(Delivery)
 
 
 def has_state(row: FromClause, state: str) -> ColumnElement[bool]:

@@ -29,23 +29,18 @@ from app.db.sql import PerDatabase, Statement, among, id_parameter, moment_param
 from app.db.statements.answers import ANSWERS
 from app.db.statements.idempotency_keys import NO_RESPONSE
 from app.db.tables import (
-    AnswerSet,
-    Assignment,
-    Client,
-    Delivery,
-    Event,
+    ANSWER_SET,
+    ASSIGNMENT,
+    CLIENT,
+    DELIVERY,
+    EVENT,
+    FEEDBACK,
+    IDEMPOTENCY_KEY,
+    REMINDER,
+    SESSION,
     EventKind,
-    Feedback,
-    IdempotencyKey,
-    Reminder,
     ReminderState,
-    Session,
-    table_of,
 )
-
-CLIENT, SESSION, ASSIGNMENT = table_of(Client), table_of(Session), table_of(Assignment)
-REMINDER, SET, FEEDBACK = table_of(Reminder), table_of(AnswerSet), table_of(Feedback)
-EVENT, DELIVERY, KEY = table_of(Event), table_of(Delivery), table_of(IdempotencyKey)
 
 CLIENT_ID = id_parameter("client")
 
@@ -121,10 +116,18 @@ SKIP_REMINDERS = Statement(
     )
     .values(state=ReminderState.SKIPPED.value)
 )
-DROP_DRAFTS = Statement(delete(SET).where(SET.c.client_id == CLIENT_ID, ~is_final(SET)).returning(SET.c.id))
-FIND_SETS = locked(select(*SET.c["caregiver_id", "id", "answers"]).where(SET.c.client_id == CLIENT_ID))
+DROP_DRAFTS = Statement(
+    delete(ANSWER_SET)
+    .where(ANSWER_SET.c.client_id == CLIENT_ID, ~is_final(ANSWER_SET))
+    .returning(ANSWER_SET.c.id)
+)
+FIND_SETS = locked(
+    select(*ANSWER_SET.c["caregiver_id", "id", "answers"]).where(ANSWER_SET.c.client_id == CLIENT_ID)
+)
 REWRITE_SET = Statement(
-    update(SET).where(SET.c.id == id_parameter("answer_set"), is_of_caregiver(SET)).values(answers=ANSWERS)
+    update(ANSWER_SET)
+    .where(ANSWER_SET.c.id == id_parameter("answer_set"), is_of_caregiver(ANSWER_SET))
+    .values(answers=ANSWERS)
 )
 BLANK_FEEDBACKS = Statement(
     update(FEEDBACK)
@@ -136,11 +139,11 @@ BLANK_FEEDBACKS = Statement(
 # marks their keys: a response that was read before the erasure must not be stored after it. The results of
 # the changes stay, so that a repeated request still changes nothing.
 CLEAR_RESPONSES = Statement(
-    update(KEY)
+    update(IDEMPOTENCY_KEY)
     .where(
         or_(
-            and_(KEY.c.role == "CLIENT", KEY.c.viewer_id == CLIENT_ID),
-            and_(KEY.c.role == "CAREGIVER", among(KEY.c.viewer_id, "caregivers")),
+            and_(IDEMPOTENCY_KEY.c.role == "CLIENT", IDEMPOTENCY_KEY.c.viewer_id == CLIENT_ID),
+            and_(IDEMPOTENCY_KEY.c.role == "CAREGIVER", among(IDEMPOTENCY_KEY.c.viewer_id, "caregivers")),
         )
     )
     .values(status=NO_RESPONSE, body=null())

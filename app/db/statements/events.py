@@ -6,9 +6,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, Insert, cast, insert, null, select
 
 from app.db.sql import DatabaseKind, Statement, each, id_parameter, in_order, moment_parameter, text_parameter
-from app.db.tables import Event, Id, table_of
-
-EVENT = table_of(Event)
+from app.db.tables import EVENT, Id
 
 
 def insert_events_for_each(

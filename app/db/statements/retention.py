@@ -15,19 +15,15 @@ from app.db.reader.access import has_caregiver_of, is_final, is_of_caregiver
 from app.db.sql import Operation, Statement, among, id_parameter, insert_if_absent, moment_parameter
 from app.db.statements.dispatch import SEARCH_LIMIT, has_state
 from app.db.tables import (
-    AnswerSet,
-    Assignment,
-    Delivery,
+    ANSWER_SET,
+    ASSIGNMENT,
+    DELIVERY,
+    EVENT,
+    EVENT_REMOVAL,
+    SESSION,
     DeliveryState,
-    Event,
     EventKind,
-    EventRemoval,
-    Session,
-    table_of,
 )
-
-EVENT, DELIVERY, REMOVAL = table_of(Event), table_of(Delivery), table_of(EventRemoval)
-SET, ASSIGNMENT, SESSION = table_of(AnswerSet), table_of(Assignment), table_of(Session)
 
 # Caregivers and ids, and the id to continue after if there are more.
 Found = tuple[list[tuple[int, int]], int | None]
@@ -58,10 +54,12 @@ REMOVE_EVENTS = Statement(
     delete(EVENT).where(is_of_caregiver(EVENT), among(EVENT.c.id, "ids"), ~exists().where(ITS_DELIVERY))
 )
 MARK_REMOVED = insert_if_absent(
-    REMOVAL, {"last_event_id": id_parameter("last"), "moment": moment_parameter("now")}
+    EVENT_REMOVAL, {"last_event_id": id_parameter("last"), "moment": moment_parameter("now")}
 )
-REMOVE_OLDER_MARKS = Statement(delete(REMOVAL).where(REMOVAL.c.last_event_id < id_parameter("last")))
-FIND_NEWEST_MARK = Statement(select(func.coalesce(func.max(REMOVAL.c.last_event_id), 0)))
+REMOVE_OLDER_MARKS = Statement(
+    delete(EVENT_REMOVAL).where(EVENT_REMOVAL.c.last_event_id < id_parameter("last"))
+)
+FIND_NEWEST_MARK = Statement(select(func.coalesce(func.max(EVENT_REMOVAL.c.last_event_id), 0)))
 
 
 def finding_events(after: int, before: datetime) -> Operation[Found]:
@@ -120,27 +118,28 @@ def removing_dead(now: datetime, caregiver: int, events: list[int]) -> Operation
 
 # Drafts that can no longer be submitted: withdrawn or the session closed before `before`.
 FIND_DRAFTS = Statement(
-    select(SET.c.caregiver_id, SET.c.id)
+    select(ANSWER_SET.c.caregiver_id, ANSWER_SET.c.id)
     .select_from(
-        SET.join(
-            ASSIGNMENT, and_(ASSIGNMENT.c.id == SET.c.assignment_id, has_caregiver_of(ASSIGNMENT, SET))
+        ANSWER_SET.join(
+            ASSIGNMENT,
+            and_(ASSIGNMENT.c.id == ANSWER_SET.c.assignment_id, has_caregiver_of(ASSIGNMENT, ANSWER_SET)),
         ).join(SESSION, and_(SESSION.c.id == ASSIGNMENT.c.session_id, has_caregiver_of(SESSION, ASSIGNMENT)))
     )
     .where(
-        SET.c.id > id_parameter("after"),
-        ~is_final(SET),
+        ANSWER_SET.c.id > id_parameter("after"),
+        ~is_final(ANSWER_SET),
         or_(
             ASSIGNMENT.c.withdraw_date < moment_parameter("before"),
             SESSION.c.close_date < moment_parameter("before"),
         ),
     )
-    .order_by(SET.c.id)
+    .order_by(ANSWER_SET.c.id)
     .limit(SEARCH_LIMIT)
 )
 REMOVE_DRAFTS = Statement(
-    delete(SET)
-    .where(is_of_caregiver(SET), among(SET.c.id, "ids"), ~is_final(SET))
-    .returning(SET.c.client_id, SET.c.id)
+    delete(ANSWER_SET)
+    .where(is_of_caregiver(ANSWER_SET), among(ANSWER_SET.c.id, "ids"), ~is_final(ANSWER_SET))
+    .returning(ANSWER_SET.c.client_id, ANSWER_SET.c.id)
 )
 
 

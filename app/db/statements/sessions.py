@@ -14,19 +14,7 @@ from app.db.sql import (
     text_parameter,
 )
 from app.db.statements.conditions import is_known_client
-from app.db.tables import (
-    Assignment,
-    AssignmentStatus,
-    Client,
-    Relationship,
-    Reminder,
-    ReminderState,
-    Session,
-    table_of,
-)
-
-SESSION, CLIENT, RELATIONSHIP = table_of(Session), table_of(Client), table_of(Relationship)
-ASSIGNMENT, REMINDER = table_of(Assignment), table_of(Reminder)
+from app.db.tables import ASSIGNMENT, CLIENT, RELATIONSHIP, REMINDER, SESSION, AssignmentStatus, ReminderState
 
 # --- opening --------------------------------------------------------------------------------------
 

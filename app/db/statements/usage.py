@@ -18,9 +18,8 @@ from app.db.sql import (
     moment_parameter,
     text_parameter,
 )
-from app.db.tables import LegacyDay, LegacyUsage, table_of
+from app.db.tables import LEGACY_DAY, LEGACY_USAGE
 
-USAGE, DAY = table_of(LegacyUsage), table_of(LegacyDay)
 ANONYMOUS = ""  # the role of a call without a valid token
 
 
@@ -41,7 +40,7 @@ def day_of(moment: datetime) -> str:
 
 def add_usage(kind: DatabaseKind) -> ClauseElement:
     """Adds in the database, because several processes count."""
-    added = INSERT[kind](USAGE).values(
+    added = INSERT[kind](LEGACY_USAGE).values(
         day=text_parameter("day"),
         path=text_parameter("path"),
         role=text_parameter("role"),
@@ -51,19 +50,19 @@ def add_usage(kind: DatabaseKind) -> ClauseElement:
     )
     later = func.max if kind == "sqlite" else func.greatest
     result: ClauseElement = added.on_conflict_do_update(
-        index_elements=[*USAGE.primary_key],
+        index_elements=[*LEGACY_USAGE.primary_key],
         set_={
-            "requests": USAGE.c.requests + added.excluded.requests,
-            "last_date": later(USAGE.c.last_date, added.excluded.last_date),
+            "requests": LEGACY_USAGE.c.requests + added.excluded.requests,
+            "last_date": later(LEGACY_USAGE.c.last_date, added.excluded.last_date),
         },
     )
     return result
 
 
 ADD_USAGE = Statement(add_usage)
-ADD_DAY = insert_if_absent(DAY, {"day": text_parameter("day"), "since": moment_parameter("since")})
-REMOVE_OLD_USAGE = Statement(delete(USAGE).where(USAGE.c.day < text_parameter("day")))
-REMOVE_OLD_DAYS = Statement(delete(DAY).where(DAY.c.day < text_parameter("day")))
+ADD_DAY = insert_if_absent(LEGACY_DAY, {"day": text_parameter("day"), "since": moment_parameter("since")})
+REMOVE_OLD_USAGE = Statement(delete(LEGACY_USAGE).where(LEGACY_USAGE.c.day < text_parameter("day")))
+REMOVE_OLD_DAYS = Statement(delete(LEGACY_DAY).where(LEGACY_DAY.c.day < text_parameter("day")))
 
 
 def adding_usage(calls: Iterable[Counted]) -> Operation[None]:
@@ -81,14 +80,16 @@ def beginning_day(day: str, since: datetime, oldest: str) -> Operation[None]:
 # --- reading --------------------------------------------------------------------------------------
 
 FIND_USAGE = Statement(
-    select(*USAGE.c[Counted._fields])
-    .where(USAGE.c.day >= text_parameter("first"))
-    .order_by(*USAGE.primary_key)
+    select(*LEGACY_USAGE.c[Counted._fields])
+    .where(LEGACY_USAGE.c.day >= text_parameter("first"))
+    .order_by(*LEGACY_USAGE.primary_key)
 )
 FIND_LAST_USES = Statement(
-    select(USAGE.c.path, USAGE.c.role, func.max(USAGE.c.last_date)).group_by(USAGE.c.path, USAGE.c.role)
+    select(LEGACY_USAGE.c.path, LEGACY_USAGE.c.role, func.max(LEGACY_USAGE.c.last_date)).group_by(
+        LEGACY_USAGE.c.path, LEGACY_USAGE.c.role
+    )
 )
-FIND_DAYS = Statement(select(DAY.c.day, DAY.c.since).order_by(DAY.c.day))
+FIND_DAYS = Statement(select(LEGACY_DAY.c.day, LEGACY_DAY.c.since).order_by(LEGACY_DAY.c.day))
 
 
 @dataclass(frozen=True)
