@@ -8,6 +8,7 @@ from typing import NamedTuple
 from sqlalchemy import ColumnElement, FromClause, or_
 
 from app.care.assignments import (
+    NOT_WITHDRAWN,
     LockedAssignment,
     emitting_event,
     locking_assignment,
@@ -54,13 +55,8 @@ def may_be_read(answer_set: FromClause) -> ColumnElement[bool]:
     return or_(is_final(answer_set), is_own_draft(answer_set))
 
 
-def is_joined(assignment: FromClause) -> ColumnElement[bool]:
-    """False for a withdrawn assignment, whose columns are null in the join."""
-    return assignment.c.id.is_not(None)
-
-
 async def get_my_answer_sets(ctx: Context, ids: list[int], selection: Selection) -> list[Row]:
-    where = (Where(may_be_read), Where(is_joined, via="assignment"))
+    where = (Where(may_be_read), NOT_WITHDRAWN)
     access = ctx.access()
     return await ctx.read("answerSet", access, get_rows(AnswerSet, access, ids, selection, where))
 
@@ -75,7 +71,7 @@ async def list_my_submissions(
     ctx: Context, filter: SubmissionFilter, page_request: PageRequest, selection: Selection
 ) -> Page:
     """Lists submissions of every attempt, newest first, also of assignments that were reopened since."""
-    where = [Where(is_final), Where(is_joined, via="assignment")]
+    where = [Where(is_final), NOT_WITHDRAWN]
     if filter.since is not None:
         where.append(Where(is_submitted_since))
     if filter.client_id is not None:

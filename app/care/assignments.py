@@ -166,6 +166,15 @@ async def get_my_assignments(ctx: Context, ids: list[int], selection: Selection)
     return await ctx.read("assignment", access, get_rows(Assignment, access, ids, selection))
 
 
+def is_joined(assignment: FromClause) -> ColumnElement[bool]:
+    """False for a withdrawn assignment, whose columns are null in the join."""
+    return assignment.c.id.is_not(None)
+
+
+# Leaves out the rows of withdrawn assignments.
+NOT_WITHDRAWN = Where(is_joined, via="assignment")
+
+
 # --- locking --------------------------------------------------------------------------------------
 
 

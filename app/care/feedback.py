@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from app.care.answers import is_joined
 from app.care.assignments import (
+    NOT_WITHDRAWN,
     emitting_event,
     locking_assignment,
     refuse_unless_complete,
@@ -13,7 +13,7 @@ from app.care.bounds import MAX_TEXT, check_text
 from app.care.context import Context, Role
 from app.care.errors import NotFound, Unreadable, WrongState
 from app.db.reader.reads import Row, get_rows
-from app.db.reader.selection import AccessScope, Selection, Where
+from app.db.reader.selection import AccessScope, Selection
 from app.db.sql import Operation, Together, Values, repeatable
 from app.db.statements.answers import ADD_FEEDBACK, CHANGE_FEEDBACK, FIND_FEEDBACK, FIND_SET, SCORE_SET
 from app.db.statements.assignments import STORE_FEEDBACK_STATUS
@@ -47,9 +47,8 @@ async def give_feedback(ctx: Context, feedback: FeedbackInput) -> SavedFeedback:
 
 
 async def get_my_feedbacks(ctx: Context, ids: list[int], selection: Selection) -> list[Row]:
-    where = (Where(is_joined, via="assignment"),)
     access = ctx.access()
-    return await ctx.read("feedback", access, get_rows(Feedback, access, ids, selection, where))
+    return await ctx.read("feedback", access, get_rows(Feedback, access, ids, selection, (NOT_WITHDRAWN,)))
 
 
 @repeatable

@@ -4,7 +4,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import timedelta
 
-from app.care.answers import is_joined
+from app.care.assignments import NOT_WITHDRAWN
 from app.care.context import Context, Role, Viewer
 from app.care.errors import EventsExpired, NotFound
 from app.care.sessions import get_my_sessions
@@ -12,7 +12,7 @@ from app.db.audit.records import EVENTS, SESSIONS
 from app.db.event_log import LoggedEvent, events_from, find_event, newest_stable_event
 from app.db.reader.access import reading_scope_values
 from app.db.reader.reads import Row, get_rows
-from app.db.reader.selection import AccessScope, Selection, Where
+from app.db.reader.selection import AccessScope, Selection
 from app.db.sql import Operation
 from app.db.statements.retention import FIND_NEWEST_MARK
 from app.db.tables import MAX_ID, EventKind, Reminder
@@ -101,9 +101,8 @@ async def read_events(
 
 async def get_my_reminders(ctx: Context, ids: list[int], selection: Selection) -> list[Row]:
     """Returns those reminders of `ids` that the viewer may see."""
-    where = (Where(is_joined, via="assignment"),)
     access = ctx.access()
-    return await ctx.read("reminder", access, get_rows(Reminder, access, ids, selection, where))
+    return await ctx.read("reminder", access, get_rows(Reminder, access, ids, selection, (NOT_WITHDRAWN,)))
 
 
 def finding_event(access: AccessScope, kinds: Kinds, event_id: int) -> Operation[bool]:
