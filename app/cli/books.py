@@ -78,7 +78,7 @@ def import_books(file: BinaryIO) -> None:
     try:
         changes = write_database(settings_or_warn(), operation)
     except ImportRefused as error:
-        raise ImportRefused.of_file(file.name, error) from None
+        raise error.in_file(file.name) from None
     for change in changes:
         verb = "added" if change.is_new else "replaced"
         click.echo(f"{verb}\t{change.kind}\t{change.id}\t{on_one_line(change.name)}")

@@ -54,7 +54,7 @@ def import_command(file: Path, is_partial: bool, update: bool, remove_gone: bool
         with click.open_file(str(file), "rb") as lines:
             counts = write_database(settings, audited("import", importing(with_progress(lines))))
     except ImportRefused as error:
-        raise ImportRefused.of_file(str(file), error) from None
+        raise error.in_file(str(file)) from None
     print_counts(counts)
 
 
@@ -146,7 +146,7 @@ def explaining(path: Path) -> Iterator[None]:
     try:
         yield
     except ImportRefused as error:
-        raise ImportRefused.of_file(str(calls_file(path)), error) from None
+        raise error.in_file(str(calls_file(path))) from None
     except RecordingIncomplete as incomplete:
         print_gaps(incomplete.gaps)
         raise

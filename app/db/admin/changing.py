@@ -1,4 +1,4 @@
-"""Writes the recorded members of a row over the stored ones, and withdraws rows that are gone."""
+"""Writes the recorded members of a row over the stored ones."""
 
 from collections.abc import Iterable
 from datetime import datetime

@@ -57,9 +57,8 @@ class ImportRefused(Exception):
         super().__init__("\n".join(lines))
         self.mistakes = mistakes
 
-    @classmethod
-    def of_file(cls, file: str, refusal: "ImportRefused") -> "ImportRefused":
-        return cls(refusal.mistakes, file)
+    def in_file(self, file: str) -> "ImportRefused":
+        return ImportRefused(self.mistakes, file)
 
 
 def find_columns(table: Table, *columns: str) -> Statement:
