@@ -1,8 +1,8 @@
 """Copies the SQLite database into one file while other processes use it, and checks the copy."""
 
 import sqlite3
-from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 from app.db.drivers.interface import DatabaseError
@@ -35,11 +35,9 @@ def copy_sqlite(path: Path, copy: Path, progress: Callable[[int, int], None]) ->
         raise DatabaseError(f"the database is damaged and was not backed up: {damage}")
 
 
-@contextmanager
-def opened_copy(copy: Path) -> Iterator[sqlite3.Connection]:
+def opened_copy(copy: Path) -> closing[sqlite3.Connection]:
     """Opens the file read-only and immutable, so that SQLite creates no log beside it."""
-    with closing(sqlite3.connect(f"{copy.absolute().as_uri()}?mode=ro&immutable=1", uri=True)) as connection:
-        yield connection
+    return closing(sqlite3.connect(f"{copy.absolute().as_uri()}?mode=ro&immutable=1", uri=True))
 
 
 def damage_of(copy: Path) -> str | None:

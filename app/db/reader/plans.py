@@ -121,7 +121,7 @@ def build_node(
     role: ReaderRole,
     form: Form,
     where: tuple[Where, ...],
-    order: Order | None = None,
+    order: Order | None,
     link: ToOne | ToMany | None = None,
 ) -> PlanNode:
     query = Query(ENTITIES[table], role, where, order, link)
