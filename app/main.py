@@ -21,7 +21,7 @@ from app.auth.keys import KeySet, open_keys
 from app.auth.tokens import Verifier
 from app.care.context import utc_now
 from app.care.rate_limits import Allowances, IdentifierLimiter
-from app.db.audit.records import Recorder
+from app.db.audit.recorder import Recorder
 from app.db.drivers.event_feed import event_feed_of
 from app.db.drivers.factory import open_database
 from app.db.drivers.interface import DatabaseError, sqlite_path

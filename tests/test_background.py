@@ -13,7 +13,8 @@ import pytest
 from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, SpanExportResult
 
 from app.care.context import Role, Viewer
-from app.db.audit.records import Recorder, recording
+from app.db.audit.recorder import Recorder
+from app.db.audit.records import recording
 from app.db.drivers.factory import open_database
 from app.db.drivers.interface import Database
 from app.db.drivers.sqlite import SqliteDatabase

@@ -11,7 +11,7 @@ from app.auth.tokens import MAX_TOKEN, Identity, Verifier
 from app.care.context import Context, Role, Viewer, utc_now
 from app.care.errors import CareError
 from app.care.rate_limits import Allowances, IdentifierLimiter
-from app.db.audit.records import Recorder
+from app.db.audit.recorder import Recorder
 from app.db.drivers.interface import Database
 from app.db.sql import Operation
 from app.db.statements.accounts import FIND_CAREGIVER, FIND_CLIENT

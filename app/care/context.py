@@ -11,7 +11,8 @@ from typing import TypeVar
 from app.care.errors import CareError, NotAllowed, NotSignedIn
 from app.care.idempotency import IdempotentRequest, performing_once
 from app.care.rate_limits import Allowance, IdentifierLimiter
-from app.db.audit.records import DONE, About, Record, Recorder, about_answers, as_text, recorded
+from app.db.audit.recorder import Recorder
+from app.db.audit.records import DONE, About, Record, about_answers, as_text, recorded
 from app.db.drivers.interface import Database, DatabaseUnavailable, OutcomeUnknown
 from app.db.reader.reads import Row
 from app.db.reader.selection import AccessScope, Selection

@@ -8,7 +8,8 @@ from graphql import GraphQLInterfaceType, GraphQLObjectType, get_named_type
 
 from app.care.context import Context, Role, Viewer
 from app.care.subscriptions import get_my_reminders
-from app.db.audit.records import MAX_GROUP, Record, Recorder
+from app.db.audit.recorder import MAX_GROUP, Recorder
+from app.db.audit.records import Record
 from app.db.drivers.factory import open_database
 from app.db.drivers.interface import DatabaseUnavailable
 from app.db.reader.selection import Link, Selection

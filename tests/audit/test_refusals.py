@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from app.db.audit.records import MAX_REFUSALS, Recorder
+from app.db.audit.recorder import MAX_REFUSALS, Recorder
 from app.main import create_app, schema_of_service
 from app.schema.types.node import global_id
 from app.settings import Settings
@@ -233,7 +233,7 @@ def test_the_number_is_recorded_when_the_process_ends(database_url: str, setting
 def test_the_number_is_recorded_when_the_window_ends(
     database_url: str, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("app.db.audit.records.WINDOW_SECONDS", 0)
+    monkeypatch.setattr("app.db.audit.recorder.WINDOW_SECONDS", 0)
     with opened(create_app(settings, clock=lambda: NOW)) as client:
         gateway = Gateway(client, settings)
         one = " ".join(f"a{number}: assignment(id: {1000 + number}) {{ id }}" for number in range(30))
