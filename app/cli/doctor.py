@@ -20,7 +20,7 @@ def doctor(as_json: bool) -> None:
     except SettingsError as error:
         advice = "`care-gateway settings` lists all settings; fix them, then run doctor again"
         findings = [failed("settings", str(error), advice)]
-    click.echo(to_json(findings) if as_json else to_text(findings))
+    click.echo(orjson.dumps({"findings": findings}) if as_json else to_text(findings))
     if any(finding.verdict is Verdict.FAILED for finding in findings):
         raise SystemExit(1)
 
@@ -34,10 +34,6 @@ def to_text(findings: list[Finding]) -> str:
     verdicts = [finding.verdict for finding in findings]
     counts = f"{verdicts.count(Verdict.FAILED)} failed, {verdicts.count(Verdict.WARNING)} warnings"
     return "\n".join([*lines, counts])
-
-
-def to_json(findings: list[Finding]) -> str:
-    return orjson.dumps({"findings": findings}).decode()
 
 
 @click.command("settings")

@@ -11,7 +11,7 @@ from pathlib import Path
 from app.db.admin.backup import damage_of, opened_copy
 from app.db.admin.migrate import newest_version
 from app.db.drivers.interface import DatabaseError
-from app.db.drivers.sqlite import connect_sqlite
+from app.db.drivers.sqlite import code_of, connect_sqlite
 
 SKIPPED_IDS = 1_000_000  # so that ids assigned after the backup are not assigned again
 ROLES = ("caregiver", "client")
@@ -76,7 +76,7 @@ def locked_database(path: Path) -> Iterator[ReplacedDatabase]:
     try:
         connection = lock_file(path)
     except sqlite3.DatabaseError as fault:
-        if fault.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY:
+        if code_of(fault) == sqlite3.SQLITE_BUSY:
             raise in_use(path) from None
         connection = None
     if connection is None:
