@@ -13,7 +13,7 @@ from app.auth.authenticator import Authenticator
 from app.db.admin.importing import importing
 from app.db.drivers.factory import open_database
 from app.db.drivers.interface import Database
-from app.db.sql import DATABASE_KIND, Bulk, DatabaseKind, Operation, Step, Together, observed
+from app.db.sql import DATABASE_KIND, Bulk, DatabaseKind, Operation, Step, Together, mapping_steps
 from app.engine.schema import PreparingSchema
 from app.settings import Settings
 from tests import keys
@@ -143,11 +143,12 @@ class Watched:
 
 
 def collecting(operation: Operation[Result], steps: list[Step]) -> Operation[Result]:
-    def collect(step: Step) -> None:
+    def collect(step: Step) -> Step:
         if isinstance(step, Bulk | Together) or (step is not DATABASE_KIND and list(step[1]) != ["user"]):
             steps.append(step)
+        return step
 
-    return observed(operation, collect)
+    return mapping_steps(operation, collect)
 
 
 def kind_of(url: str) -> DatabaseKind:

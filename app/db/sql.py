@@ -214,16 +214,15 @@ def changes_of(step: Step) -> Sequence[tuple[Statement, Values]]:
     return step.changes if isinstance(step, Together) else [step]
 
 
-def observed(
-    operation: Operation[Result] | Repeatable[Result], observe: Callable[[Step], None]
+def mapping_steps(
+    operation: Operation[Result] | Repeatable[Result], change: Callable[[Step], Step]
 ) -> Operation[Result]:
-    """The same operation; calls `observe` with each step before it runs."""
+    """The same operation; `change` receives each step and returns the step to run."""
     operation = iter(operation)
     try:
         step = next(operation)
         while True:
-            observe(step)
-            step = operation.send((yield step))
+            step = operation.send((yield change(step)))
     except StopIteration as done:
         return done.value  # type: ignore[no-any-return]
     finally:

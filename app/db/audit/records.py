@@ -15,9 +15,11 @@ from app.db.sql import (
     Operation,
     Repeatable,
     Statement,
+    Step,
     Together,
     Values,
     changes_of,
+    mapping_steps,
     repeatable,
     statement_of_text,
 )
@@ -113,19 +115,16 @@ def recorded(
     The inserted events name the relationships and rows of the record.
     """
     events: list[Values] = []
-    operation = iter(operation)
-    try:
-        step = next(operation)
-        while True:
-            events += [values for statement, values in changes_of(step) if statement.adds_events]
-            if isinstance(step, Together) and step.is_last:
-                record = record_of(about_events(events))._asdict()
-                step, events = Together((*step.changes, (ADD_RECORD, record))), []
-            step = operation.send((yield step))
-    except StopIteration as done:
-        result: Result = done.value
-    finally:
-        operation.close()
+
+    def add_record(step: Step) -> Step:
+        events.extend(values for statement, values in changes_of(step) if statement.adds_events)
+        if isinstance(step, Together) and step.is_last:
+            record = record_of(about_events(events))._asdict()
+            events.clear()
+            return Together((*step.changes, (ADD_RECORD, record)))
+        return step
+
+    result = yield from mapping_steps(operation, add_record)
     if events:
         yield ADD_RECORD, record_of(about_events(events))._asdict()
     return result

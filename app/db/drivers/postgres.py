@@ -28,7 +28,7 @@ from app.db.sql import (
     Together,
     Values,
     changes_of,
-    observed,
+    mapping_steps,
 )
 from app.telemetry import counters
 
@@ -80,7 +80,7 @@ class PostgresDatabase:
             attempts -= 1
             parties: set[str] = set()
             try:
-                result = await self.run(observed(operation, partial(add_parties, parties)))
+                result = await self.run(mapping_steps(operation, partial(add_parties, parties)))
             except DatabaseUnavailable as fault:
                 self.has_unconfirmed |= isinstance(fault, OutcomeUnknown)
                 if not attempts or not isinstance(fault.__cause__, CONFLICTS):
@@ -226,11 +226,12 @@ class PostgresDatabase:
         await self.pool.close()
 
 
-def add_parties(parties: set[str], step: Step) -> None:
+def add_parties(parties: set[str], step: Step) -> Step:
     """Adds the caregiver and client of the events that the step adds; an empty text for several clients."""
     for statement, values in changes_of(step):
         if statement.adds_events:
             parties.add(f"{values['caregiver']} {values['client']}" if "client" in values else "")
+    return step
 
 
 async def open_postgres(url: str, connections: int, patience: float | None) -> PostgresDatabase:
