@@ -4,7 +4,6 @@ and client of each; after a gap it notifies without them."""
 import asyncio
 from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager, suppress
-from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -119,11 +118,9 @@ def test_the_feed_fails_when_its_connection_is_lost(url: str) -> None:
 
 @pytest.mark.parametrize("kind", ["postgresql"], indirect=True)
 def test_the_feed_waits_for_a_database_that_cannot_be_reached(url: str) -> None:
-    from app.db.drivers.connections import (
-        connect_postgres,  # not installed where the suite runs on SQLite only
-    )
+    from app.db.drivers.connections import Primary  # not installed where the suite runs on SQLite only
 
     dead = url.replace(f":{urlsplit(url).port}/", f":{free_ports()[0]}/")
 
     with pytest.raises(DatabaseUnavailable):
-        asyncio.run(follow_postgres(partial(connect_postgres, dead), lambda parties: None))
+        asyncio.run(follow_postgres(Primary(dead).connect, lambda parties: None))

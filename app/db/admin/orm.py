@@ -30,9 +30,9 @@ def make_engine(url: str) -> AsyncEngine:
 
 
 async def connect_postgres(url: str) -> Any:
-    from app.db.drivers import connections  # imports an optional dependency
+    from app.db.drivers.connections import Primary  # imports an optional dependency
 
-    return await connections.connect_postgres(url)
+    return await Primary(url).connect()
 
 
 @asynccontextmanager

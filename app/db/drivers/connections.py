@@ -111,10 +111,6 @@ async def look_at_each_host(url: str) -> list[Host]:
     return hosts
 
 
-async def connect_postgres(url: str, **options: Any) -> Any:
-    return await Primary(url).connect(**options)
-
-
 async def open_pool(primary: Primary, connections: int, patience: float | None) -> tuple[Any, bool]:
     """Returns a pool, and whether its connections lead through a pooler."""
     pool = await asyncpg.create_pool(
