@@ -8,10 +8,9 @@ from app.db.drivers.interface import DatabaseError, reason_of, sqlite_path
 from app.doctor.configuration import check_keys, check_settings, check_trusted_documents, check_webhook
 from app.doctor.database import check_access, check_database, check_migrations
 from app.doctor.findings import Finding, Installation, Verdict, failed
-from app.doctor.replica import check_replica
+from app.doctor.replication import check_hosts, check_replica, check_standby
 from app.doctor.routing import check_routing
 from app.doctor.runtime import check_audit_trail, check_clock, check_dispatcher
-from app.doctor.servers import check_hosts, check_standby
 from app.settings import Settings
 
 STATEMENT_SECONDS = 15  # timeout of a statement on PostgreSQL

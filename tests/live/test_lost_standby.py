@@ -10,7 +10,7 @@ import pytest
 from app.db.admin.migrate import migrate
 from app.db.drivers.interface import DatabaseUnavailable, OutcomeUnknown
 from app.db.drivers.waiting_commits import reading_waiting_commits
-from app.doctor import servers
+from app.doctor import replication
 from tests.crash.server import own_postgres, standby_of
 from tests.db import raw
 from tests.db.operations import adding, counting, modules, with_database
@@ -23,7 +23,7 @@ NO_STANDBY = ("ALTER SYSTEM RESET synchronous_standby_names", "SELECT pg_reload_
 
 
 def test_a_commit_that_waits_for_the_standby_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(servers, "MAX_WAIT", 0)
+    monkeypatch.setattr(replication, "MAX_WAIT", 0)
 
     async def use(db: Any) -> tuple[int, int]:
         with pytest.raises(OutcomeUnknown) as unknown:
