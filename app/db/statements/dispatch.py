@@ -114,7 +114,7 @@ CAN_BE_ANSWERED = and_(
 )
 
 
-def insert_reminder_events(kind: DatabaseKind) -> ClauseElement:
+def insert_reminder_events() -> Statement:
     """Inserts one event for each of `reminders`."""
     columns: dict[str, Any] = {
         "caregiver_id": id_parameter("caregiver"),
@@ -132,7 +132,7 @@ def insert_reminder_events(kind: DatabaseKind) -> ClauseElement:
         .where(IS_AMONG_REMINDERS)
         .order_by(REMINDER.c.remind_date, REMINDER.c.id)
     )
-    return insert(EVENT).from_select(list(columns), rows)
+    return Statement(insert(EVENT).from_select(list(columns), rows), adds_events=True)
 
 
 FIND_DUE_REMINDERS = of_all_caregivers(
@@ -153,7 +153,7 @@ TAKE_REMINDERS = Statement(
     .with_for_update(of=REMINDER, skip_locked=True)
 )
 MARK_REMINDERS = Statement(update(REMINDER).where(IS_AMONG_REMINDERS).values(state=text_parameter("to")))
-INSERT_REMINDER_EVENTS = Statement(insert_reminder_events, adds_events=True)
+INSERT_REMINDER_EVENTS = insert_reminder_events()
 
 # --- waiting events -------------------------------------------------------------------------------
 
