@@ -102,26 +102,23 @@ class Statement:
     def for_(self, kind: DatabaseKind) -> CompiledStatement:
         compiled = self.compiled.get(kind)
         if compiled is None:
-            expression = self.expression
-            if not isinstance(expression, ClauseElement):
-                expression = expression(kind)
-            compiled = self.compiled[kind] = compile_statement(expression, kind, self.returns_ids)
+            compiled = self.compiled[kind] = self.compile(kind)
         return compiled
 
-
-def compile_statement(
-    expression: ClauseElement, kind: DatabaseKind, returns_ids: bool = False
-) -> CompiledStatement:
-    if returns_ids and kind != "sqlite":
-        assert isinstance(expression, Insert)
-        expression = expression.returning(expression.table.c.id)
-    compiled = expression.compile(dialect=DIALECTS[kind])
-    assert isinstance(compiled, SQLCompiler)
-    names = compiled.positiontup or ()
-    parameters = tuple(
-        (name, REQUIRED if compiled.binds[name].required else compiled.params[name]) for name in names
-    )
-    return CompiledStatement(compiled.string, parameters, returns_ids)
+    def compile(self, kind: DatabaseKind) -> CompiledStatement:
+        expression = self.expression
+        if not isinstance(expression, ClauseElement):
+            expression = expression(kind)
+        if self.returns_ids and kind != "sqlite":
+            assert isinstance(expression, Insert)
+            expression = expression.returning(expression.table.c.id)
+        compiled = expression.compile(dialect=DIALECTS[kind])
+        assert isinstance(compiled, SQLCompiler)
+        parameters = tuple(
+            (name, REQUIRED if compiled.binds[name].required else compiled.params[name])
+            for name in compiled.positiontup or ()
+        )
+        return CompiledStatement(compiled.string, parameters, self.returns_ids)
 
 
 def insert_if_absent(table: Table, values: Values, returning: Sequence[Column[Any]] = ()) -> Statement:
@@ -166,7 +163,7 @@ class OnlyStatement(NamedTuple):
 
 
 class Together(NamedTuple):
-    """Changes of which none reads what another one writes: one round trip to PostgreSQL. Returns no rows."""
+    """Changes that do not read what the others write: one round trip to PostgreSQL. Returns no rows."""
 
     changes: tuple[tuple[Statement, Values], ...]
     is_last: bool = False  # of the operation, so that its audit record can be added to them

@@ -19,7 +19,7 @@ from app.db.drivers.factory import open_database
 from app.db.drivers.interface import DatabaseError
 from app.db.drivers.sqlite import check_sqlite, code_of
 from app.db.moments import Moment, as_moment, moment_as_text
-from app.db.sql import DATABASE_KIND, Bulk, Operation, Statement, compile_statement
+from app.db.sql import DATABASE_KIND, Bulk, Operation, Statement
 from app.db.statements.usage import ADD_DAY, adding_usage, reading_usage
 from app.db.tables import AUDIT_CHECKPOINT, LEGACY_DAY, LEGACY_USAGE
 from app.telemetry.wording import counted
@@ -139,7 +139,7 @@ def read_rows(
     source: sqlite3.Connection, table: Table, content: Content, progress: Progress
 ) -> Iterator[tuple[Any, ...]]:
     """One by one, so that the largest table needs no more memory than the smallest."""
-    for row in source.execute(compile_statement(select(table), "sqlite").sql):
+    for row in source.execute(Statement(select(table)).for_("sqlite").sql):
         content.add(row)
         progress(1)
         yield row
@@ -147,7 +147,7 @@ def read_rows(
 
 def reading_back(table: Table, progress: Progress) -> Operation[Content]:
     """The content of the table in PostgreSQL."""
-    rows_of_table = compile_statement(select(table), "postgresql").sql
+    rows_of_table = Statement(select(table)).for_("postgresql").sql
     yield Statement(text(f"DECLARE copied_{table} NO SCROLL CURSOR FOR {rows_of_table}")), {}
     fetch = Statement(text(f"FETCH {ROWS_PER_FETCH} FROM copied_{table}"))
     content = Content()

@@ -170,7 +170,7 @@ class StatementWriter:
     def linked_rows(
         self, child: ChildPlan, columns: Sequence[Expression], selection: Selection, paths: tuple[Path, ...]
     ) -> Expression:
-        """The linked rows of one parent row, of which `columns` are the columns."""
+        """The linked rows of one parent row, which has these columns."""
         query, link = child.node.query, selection.link_at(child.path)
         parent, paths = columns[child.parent_index], (*paths, child.path)
         if link.page is not None:
