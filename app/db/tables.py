@@ -115,6 +115,8 @@ Word = String(64, collation="C").with_variant(String(64), "sqlite")
 
 # Ids of deleted rows are never reused, because a link or a cursor to one must not lead to another row.
 NEVER_REUSED = {"sqlite_autoincrement": True}
+# SQLite stores the rows in the order of their key, without a second index.
+WITHOUT_ROWID = {"sqlite_with_rowid": False}
 
 
 def new_id() -> int:
@@ -167,7 +169,7 @@ class BookWord(SQLModel, table=True):
     """The folded words of a book's name, so that a search reads an index range on both databases."""
 
     __tablename__ = "book_word"
-    __table_args__ = ({"sqlite_with_rowid": False},)
+    __table_args__ = (WITHOUT_ROWID,)
     word: str = Field(primary_key=True, sa_type=Word)
     book_id: int = Field(primary_key=True, foreign_key="book.id", sa_type=Id)
 
@@ -189,10 +191,7 @@ class Question(SQLModel, table=True):
 class Relationship(SQLModel, table=True):
     """The caregivers of a client, for the relationship key of the client's statements."""
 
-    __table_args__ = (
-        Index("ix_relationship_caregiver", "caregiver_id", "client_id"),
-        {"sqlite_with_rowid": False},
-    )
+    __table_args__ = (Index("ix_relationship_caregiver", "caregiver_id", "client_id"), WITHOUT_ROWID)
     client_id: int = Field(primary_key=True, foreign_key="client.id", sa_type=Id)
     caregiver_id: int = Field(primary_key=True, foreign_key="caregiver.id", sa_type=Id)
 
@@ -341,7 +340,7 @@ class EventRemoval(SQLModel, table=True):
     """The last event that retention has removed; one row or none."""
 
     __tablename__ = "event_removal"
-    __table_args__ = ({"sqlite_with_rowid": False},)
+    __table_args__ = (WITHOUT_ROWID,)
     last_event_id: int = Field(primary_key=True, sa_type=Id, sa_column_kwargs={"autoincrement": False})
     moment: datetime = Field(sa_type=Moment)
 
@@ -349,10 +348,7 @@ class EventRemoval(SQLModel, table=True):
 class Delivery(SQLModel, table=True):
     """The delivery of an event to the webhook."""
 
-    __table_args__ = (
-        Index("ix_delivery_due", "state", "next_date", "caregiver_id"),
-        {"sqlite_with_rowid": False},
-    )
+    __table_args__ = (Index("ix_delivery_due", "state", "next_date", "caregiver_id"), WITHOUT_ROWID)
     event_id: int = Field(primary_key=True, foreign_key="event.id", sa_type=Id)
     caregiver_id: int = Field(sa_type=Id)
     client_id: int = Field(sa_type=Id)
@@ -367,7 +363,7 @@ class IdempotencyKey(SQLModel, table=True):
     """An Idempotency-Key with its first response, which repeated requests receive too."""
 
     __tablename__ = "kept_answer"
-    __table_args__ = (Index("ix_kept_answer_moment", "moment"), {"sqlite_with_rowid": False})
+    __table_args__ = (Index("ix_kept_answer_moment", "moment"), WITHOUT_ROWID)
     role: str = Field(primary_key=True)
     viewer_id: int = Field(primary_key=True, sa_type=Id)
     contract: str = Field(primary_key=True)
@@ -412,7 +408,7 @@ class AuditCheckpoint(SQLModel, table=True):
     """The last removed seal of a removal of audit records. Append-only; each has an audit record."""
 
     __tablename__ = "audit_checkpoint"
-    __table_args__ = ({"sqlite_with_rowid": False},)
+    __table_args__ = (WITHOUT_ROWID,)
     seal_id: int = Field(primary_key=True, sa_type=Id, sa_column_kwargs={"autoincrement": False})
     last_record_id: int = Field(sa_type=Id)
     hash: str  # of that seal, on which the next seal builds
@@ -426,7 +422,7 @@ class AuditEntry(SQLModel, table=True):
     """Finds the records of a relationship; inserted when the records are sealed."""
 
     __tablename__ = "audit_entry"
-    __table_args__ = ({"sqlite_with_rowid": False},)
+    __table_args__ = (WITHOUT_ROWID,)
     caregiver_id: int = Field(primary_key=True, sa_type=Id)
     client_id: int = Field(primary_key=True, sa_type=Id)
     record_id: int = Field(primary_key=True, sa_type=Id)
@@ -436,7 +432,7 @@ class LegacyUsage(SQLModel, table=True):
     """Calls of a legacy path by an application on a day; no users are stored."""
 
     __tablename__ = "legacy_usage"
-    __table_args__ = ({"sqlite_with_rowid": False},)
+    __table_args__ = (WITHOUT_ROWID,)
     day: str = Field(primary_key=True)  # in UTC, such as 2026-11-21
     path: str = Field(primary_key=True)  # with the HTTP method
     role: str = Field(primary_key=True)  # empty without a valid token
@@ -449,7 +445,7 @@ class LegacyDay(SQLModel, table=True):
     """A day on which calls were counted."""
 
     __tablename__ = "legacy_day"
-    __table_args__ = ({"sqlite_with_rowid": False},)
+    __table_args__ = (WITHOUT_ROWID,)
     day: str = Field(primary_key=True)
     since: datetime = Field(sa_type=Moment)
 
@@ -461,7 +457,7 @@ class ImportedRow(SQLModel, table=True):
     """
 
     __tablename__ = "imported_row"
-    __table_args__ = (Index("ix_imported_row_client", "client_id"), {"sqlite_with_rowid": False})
+    __table_args__ = (Index("ix_imported_row_client", "client_id"), WITHOUT_ROWID)
     kind: str = Field(primary_key=True)
     id: int = Field(primary_key=True, sa_type=Id, sa_column_kwargs={"autoincrement": False})
     client_id: int | None = Field(default=None, sa_type=Id)
