@@ -47,12 +47,7 @@ logger = logging.getLogger("care.database")
 
 class PostgresDatabase:
     def __init__(
-        self,
-        primary: Primary,
-        pool: Any,
-        is_patient: bool,
-        is_pooled: bool,
-        kind: DatabaseKind,
+        self, primary: Primary, pool: Any, is_patient: bool, is_pooled: bool, kind: DatabaseKind
     ) -> None:
         self.primary = primary
         self.pool = pool

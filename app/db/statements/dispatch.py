@@ -85,9 +85,7 @@ def of_all_caregivers(rows: Select[Any]) -> Statement:
             for name, bind in zip(names, binds, strict=True)
         ]
         sql = ROWS_OF_SHARDS.format(
-            columns=", ".join(columns),
-            limit=names[-1],
-            values=", ".join(f":{name}" for name in names),
+            columns=", ".join(columns), limit=names[-1], values=", ".join(f":{name}" for name in names)
         )
         return text(sql).bindparams(
             bindparam("of_table", table, type_=Text), bindparam("command", command, type_=Text), *values
