@@ -144,19 +144,14 @@ async def check_server(pool: Any) -> bool:
     """Returns whether a connection leads through a pooler. Closes the pool if the server is not supported."""
     try:
         async with pool.acquire() as connection:
-            refuse_old_server(connection)
+            version = connection.get_server_version()
+            if version.major < OLDEST_POSTGRES:
+                found = f"PostgreSQL {version.major}.{version.minor}"
+                raise DatabaseError(f"{found} is too old; {OLDEST_POSTGRES} or newer is needed")
             return await leads_through_pooler(connection)
     except BaseException:
         pool.terminate()
         raise
-
-
-def refuse_old_server(connection: Any) -> None:
-    version = connection.get_server_version()
-    if version.major < OLDEST_POSTGRES:
-        raise DatabaseError(
-            f"PostgreSQL {version.major}.{version.minor} is too old; {OLDEST_POSTGRES} or newer is needed"
-        )
 
 
 async def leads_through_pooler(connection: Any) -> bool:
