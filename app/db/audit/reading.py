@@ -7,7 +7,7 @@ import orjson
 from sqlalchemy import and_, func, select
 
 from app.db.audit.chain import FIND_RECORDS
-from app.db.audit.records import ANSWER_SETS, ASSIGNMENTS, SESSIONS, About
+from app.db.audit.records import About
 from app.db.moments import known_moment
 from app.db.reader.levels import page_of
 from app.db.reader.reads import Page
@@ -29,6 +29,14 @@ class StoredRecord(NamedTuple):
     about: About
     request_id: str
 
+    @property
+    def table(self) -> Table:
+        return AuditRecord
+
+    def ids_of(self, kind: str) -> list[int]:
+        """The rows of a kind that the record names."""
+        return [id for *_, rows in self.about for id in rows.get(kind, ())]
+
 
 def stored_record_of(row: Any) -> StoredRecord:
     id, moment, actor, actor_id, contract, operation, outcome, about, request_id = row
@@ -37,27 +45,6 @@ def stored_record_of(row: Any) -> StoredRecord:
 
 
 # --- for a caregiver ------------------------------------------------------------------------------
-
-
-class AuditEvent(NamedTuple):
-    """The part of a record that is about one relationship."""
-
-    id: int
-    moment: datetime
-    actor: AuditActor
-    actor_id: int | None
-    contract: Contract
-    operation: str
-    outcome: str
-    request_id: str
-    sessions: list[int]
-    assignments: list[int]
-    answer_sets: list[int]
-
-    @property
-    def table(self) -> Table:
-        return AuditRecord
-
 
 IS_OF_RELATIONSHIP = and_(
     AUDIT_ENTRY.c.caregiver_id == id_parameter("caregiver"), AUDIT_ENTRY.c.client_id == id_parameter("client")
@@ -78,14 +65,14 @@ def listing_events(caregiver: int, client: int, request: PageRequest) -> Operati
     rows: list[Any] = []
     if request.with_rows:
         rows = yield FIND_EVENTS, {**values, "before": request.before, "limit": request.first + 1}
-    events: Any = [event_of(stored_record_of(row), caregiver, client) for row in rows]
+    events: Any = [only_about(stored_record_of(row), caregiver, client) for row in rows]
     return page_of(events, request, total)
 
 
-def event_of(record: StoredRecord, caregiver: int, client: int) -> AuditEvent:
+def only_about(record: StoredRecord, caregiver: int, client: int) -> StoredRecord:
+    """The record without what it says about other relationships."""
     rows = next(rows for *parties, rows in record.about if parties == [caregiver, client])
-    ids = (rows.get(name, []) for name in (SESSIONS, ASSIGNMENTS, ANSWER_SETS))
-    return AuditEvent(*record[:7], record.request_id, *ids)
+    return record._replace(about=[(caregiver, client, rows)])
 
 
 # --- for the operator -----------------------------------------------------------------------------

@@ -5,14 +5,15 @@ from datetime import datetime
 import strawberry
 from strawberry import ID, Parent, field
 
-from app.db.audit.reading import AuditEvent as Record
+from app.db.audit.reading import StoredRecord
+from app.db.audit.records import ANSWER_SETS, ASSIGNMENTS, SESSIONS
 from app.db.tables import AnswerSet, Assignment, AuditActor, Caregiver, Client, Contract, Session
 from app.schema.types.node import COMPUTES, GLOBAL_ID, global_id
 
 ACTORS = {AuditActor.CAREGIVER: Caregiver, AuditActor.CLIENT: Client}
 
 
-def actor_id_of(event: Parent[Record]) -> ID | None:
+def actor_id_of(event: Parent[StoredRecord]) -> ID | None:
     kind = ACTORS.get(event.actor)
     if kind is None or event.actor_id is None:
         return None
@@ -40,17 +41,17 @@ class AuditEvent:
     outcome: str = field(description="DONE, or the error code of a rejected request.")
     request_id: str = field(description="`X-Request-Id` of the response; empty for a command.")
     session_ids: list[ID] = field(
-        resolver=lambda self: global_ids(Session, self.sessions),
+        resolver=lambda self: global_ids(Session, self.ids_of(SESSIONS)),
         metadata=COMPUTES,
         description="Global ids of the sessions that were created, changed or closed.",
     )
     assignment_ids: list[ID] = field(
-        resolver=lambda self: global_ids(Assignment, self.assignments),
+        resolver=lambda self: global_ids(Assignment, self.ids_of(ASSIGNMENTS)),
         metadata=COMPUTES,
         description="Global ids of the assignments that were changed.",
     )
     answer_set_ids: list[ID] = field(
-        resolver=lambda self: global_ids(AnswerSet, self.answer_sets),
+        resolver=lambda self: global_ids(AnswerSet, self.ids_of(ANSWER_SETS)),
         metadata=COMPUTES,
         description="Global ids of the answer sets that were read; empty for a data export.",
     )
