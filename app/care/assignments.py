@@ -119,45 +119,55 @@ COUNTS = {
 async def list_my_assignments(
     ctx: Context, filter: AssignmentFilter, page_request: PageRequest, selection: Selection
 ) -> Page:
-    """An assignment has the time state of its session. The total is the sum of the sessions' counters, unless
-    a filter needs the assignments themselves."""
-    of_rows: list[Where] = []
-    of_sessions: list[Where] = []
-    if filter.time_state is not None:
-        of_rows.append(Where(IN_TIME_STATE[filter.time_state], via="session"))
-        of_sessions.append(Where(IN_TIME_STATE[filter.time_state]))
-    if filter.status is not None:
-        of_rows.append(Where(has_status))
-    by_due_date = page_request.order is DUE_SOONEST
-    if by_due_date and filter.status is AssignmentStatus.PENDING:
-        of_rows.append(Where(is_due))  # else the index scan also reads submitted assignments
-    if filter.session_id is not None:
-        of_rows.append(Where(is_in_session, narrows=True))
-        of_sessions.append(Where(is_session, narrows=True))
-    if filter.client_id is not None:
-        is_in_one = filter.session_id is not None  # then the session index finds the rows
-        of_rows.append(Where(is_of_client, "session") if is_in_one else Where(is_of_client, narrows=True))
-        of_sessions.append(Where(is_of_client, narrows=True))
+    """An assignment has the time state of its session."""
     values = {
         "status": filter.status,
         "in_session": filter.session_id,
         "of_client": filter.client_id,
         "since": filter.submitted_since,
     }
-    counted_by: CountedBy | None = CountedBy(Session, COUNTS[filter.status], tuple(of_sessions))
+    where = conditions_of(filter, by_due_date=page_request.order is DUE_SOONEST)
+    page_request = replace(page_request, where=where, values=values)
+    access = ctx.access()
+    operation = list_rows(Assignment, access, page_request, selection, counters_for(filter))
+    return await ctx.read("assignments", access, operation)
+
+
+def conditions_of(filter: AssignmentFilter, by_due_date: bool) -> tuple[Where, ...]:
+    where: list[Where] = []
+    if filter.time_state is not None:
+        where.append(Where(IN_TIME_STATE[filter.time_state], via="session"))
+    if filter.status is not None:
+        where.append(Where(has_status))
+    if by_due_date and filter.status is AssignmentStatus.PENDING:
+        where.append(Where(is_due))  # else the index scan also reads submitted assignments
+    if filter.session_id is not None:
+        where.append(Where(is_in_session, narrows=True))
+    if filter.client_id is not None:
+        is_in_one = filter.session_id is not None  # then the session index finds the rows
+        where.append(Where(is_of_client, "session") if is_in_one else Where(is_of_client, narrows=True))
     if filter.is_overdue is not None:
         condition = is_overdue_row if filter.is_overdue else is_not_overdue_row
         if by_due_date and filter.is_overdue:
             condition = is_overdue_by_index
-        of_rows.append(Where(condition, via="session", beside=True))
-        counted_by = None
+        where.append(Where(condition, via="session", beside=True))
     if filter.submitted_since is not None:
-        of_rows.append(Where(is_submitted_since))
-        counted_by = None
-    page_request = replace(page_request, where=tuple(of_rows), values=values)
-    access = ctx.access()
-    operation = list_rows(Assignment, access, page_request, selection, counted_by)
-    return await ctx.read("assignments", access, operation)
+        where.append(Where(is_submitted_since))
+    return tuple(where)
+
+
+def counters_for(filter: AssignmentFilter) -> CountedBy | None:
+    """The total is the sum of the sessions' counters, unless a filter needs the assignments themselves."""
+    if filter.is_overdue is not None or filter.submitted_since is not None:
+        return None
+    where: list[Where] = []
+    if filter.time_state is not None:
+        where.append(Where(IN_TIME_STATE[filter.time_state]))
+    if filter.session_id is not None:
+        where.append(Where(is_session, narrows=True))
+    if filter.client_id is not None:
+        where.append(Where(is_of_client, narrows=True))
+    return CountedBy(Session, COUNTS[filter.status], tuple(where))
 
 
 async def get_my_assignments(ctx: Context, ids: list[int], selection: Selection) -> list[Row]:
