@@ -11,6 +11,7 @@ from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import cache
 from pathlib import Path
+from typing import cast
 
 import pytest
 
@@ -21,7 +22,7 @@ from app.settings import Environment, Settings
 from tests import citus, keys
 from tests.callers import WIDE, Gateway, load, opened
 from tests.client import LOOPS
-from tests.factories import NOW, Records
+from tests.factories import NOW, Prepare, Records
 from tests.postgres import Copies, create_database, folder_in_memory, running_postgres, url_of
 
 # These take longest by the file, and begin first: the short ones fill what is left at the end.
@@ -134,64 +135,76 @@ def distributed_copies(migrated_citus: str) -> Iterator[Copies]:
 
 
 @pytest.fixture(scope="session")
-def sqlite_with(migrated_sqlite: str, tmp_path_factory: pytest.TempPathFactory) -> Callable[[Records], str]:
-    """A database with the records of a function, made at its first use, for copies."""
+def prepared_sqlite(
+    migrated_sqlite: str, tmp_path_factory: pytest.TempPathFactory
+) -> Callable[[Prepare], str]:
+    """A database that a function has prepared, at its first use, for copies."""
 
     @cache
-    def loaded(records: Records) -> str:
-        path = tmp_path_factory.mktemp("loaded") / "care.db"
+    def prepared(prepare: Prepare) -> str:
+        path = tmp_path_factory.mktemp("prepared") / "care.db"
         shutil.copyfile(migrated_sqlite.removeprefix("sqlite:///"), path)
-        load(f"sqlite:///{path}", records())
+        prepare(f"sqlite:///{path}")
         return f"sqlite:///{path}"
 
-    return loaded
+    return prepared
 
 
 @pytest.fixture(scope="session")
-def copies_with(postgres: str, migrated_postgresql: str) -> Iterator[Callable[[Records], Copies]]:
+def prepared_copies(postgres: str, migrated_postgresql: str) -> Iterator[Callable[[Prepare], Copies]]:
     """The same on PostgreSQL."""
     with ExitStack() as stack:
 
         @cache
-        def loaded(records: Records) -> Copies:
-            name = f"loaded_{uuid.uuid4().hex}"
-            load(create_database(postgres, name, migrated_postgresql.rsplit("/", 1)[1]), records())
+        def prepared(prepare: Prepare) -> Copies:
+            name = f"prepared_{uuid.uuid4().hex}"
+            prepare(create_database(postgres, name, migrated_postgresql.rsplit("/", 1)[1]))
             copies = Copies([postgres], name)
             stack.callback(copies.close)
             return copies
 
-        yield loaded
+        yield prepared
+
+
+@cache
+def loading(records: Records) -> Prepare:
+    return lambda url: load(url, records())
 
 
 @contextmanager
 def fresh_database(
-    kind: str, migrated: str, request: pytest.FixtureRequest, path: Path, records: Records | None = None
+    kind: str, migrated: str, request: pytest.FixtureRequest, path: Path, prepare: Prepare | None = None
 ) -> Iterator[str]:
-    """A database of its own, which is empty or holds the records."""
+    """A database of its own, which is empty or prepared by the function."""
     if kind == "sqlite":
-        template = request.getfixturevalue("sqlite_with")(records) if records else migrated
+        template = request.getfixturevalue("prepared_sqlite")(prepare) if prepare else migrated
         shutil.copyfile(template.removeprefix("sqlite:///"), path)
         yield f"sqlite:///{path}"
         return
-    if records and kind == "postgresql":
-        copies = request.getfixturevalue("copies_with")(records)
+    if prepare and kind == "postgresql":
+        copies = request.getfixturevalue("prepared_copies")(prepare)
     else:
         copies = request.getfixturevalue("copies" if kind == "postgresql" else "distributed_copies")
     name = copies.take()
     url = url_of(copies.server_urls[0], name)
-    if records and kind == "citus":
-        load(url, records())
+    if prepare and kind == "citus":
+        prepare(url)
     yield url
     copies.drop(name)
 
 
 @pytest.fixture
 def database_url(kind: str, migrated: str, request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
-    """Empty, or with the records of the mark `starting_with`."""
-    mark = request.node.get_closest_marker("starting_with")
-    records = mark.args[0] if mark else None
-    with fresh_database(kind, migrated, request, tmp_path / "care.db", records) as url:
+    """Empty, with the records of the mark `starting_with`, or prepared by the function of `prepared_by`."""
+    with fresh_database(kind, migrated, request, tmp_path / "care.db", preparation(request.node)) as url:
         yield url
+
+
+def preparation(item: pytest.Item) -> Prepare | None:
+    if prepared_by := item.get_closest_marker("prepared_by"):
+        return cast(Prepare, prepared_by.args[0])
+    mark = item.get_closest_marker("starting_with")
+    return loading(mark.args[0]) if mark else None
 
 
 @pytest.fixture(scope="session")

@@ -13,11 +13,17 @@ HOUR = timedelta(hours=1)
 
 Record = dict[str, Any]
 Records = Callable[[], list[Record]]
+Prepare = Callable[[str], None]  # changes the database of the URL
 
 
 def starting_with(records: Records) -> pytest.MarkDecorator:
     """Marks tests whose database holds the records from the start: a copy is faster than an import."""
     return pytest.mark.starting_with.with_args(records)
+
+
+def prepared_by(prepare: Prepare) -> pytest.MarkDecorator:
+    """Marks tests whose database is a copy of an empty one that the function has changed."""
+    return pytest.mark.prepared_by.with_args(prepare)
 
 
 def lines(records: Iterable[Record]) -> Iterator[bytes]:

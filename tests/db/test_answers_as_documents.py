@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from alembic import command
+from sqlalchemy import inspect
 
 from app.care.own_data import DataFormat, exporting
 from app.db.admin.erasing import erasing
@@ -16,7 +17,15 @@ from app.db.drivers.interface import DatabaseError
 from tests.callers import load, run_read, run_write
 from tests.db import raw
 from tests.db.test_migrations import outline, with_connection
-from tests.factories import NOW, a_book, a_complete_assignment, a_world, an_answer_set, an_assignment
+from tests.factories import (
+    NOW,
+    a_book,
+    a_complete_assignment,
+    a_world,
+    an_answer_set,
+    an_assignment,
+    prepared_by,
+)
 
 pytestmark = pytest.mark.filterwarnings("ignore:Skipped unsupported reflection of expression-based index")
 
@@ -92,6 +101,9 @@ def put_tables_of_version_0008(url: str) -> None:
     )
 
 
+at_version_0008 = prepared_by(put_tables_of_version_0008)
+
+
 def documents_of(rows: Rows) -> dict[tuple[int, int, int], list[list[Any]]]:
     documents = defaultdict(list)
     for answer_set, caregiver, client, _, *answer in rows:
@@ -110,8 +122,8 @@ def test_the_tables_of_the_version_before_are_made_again(database_url: str) -> N
     assert with_connection(database_url, outline) == downgraded
 
 
+@at_version_0008
 def test_answers_become_documents(database_url: str) -> None:
-    put_tables_of_version_0008(database_url)
     rows = raw.run(database_url, OLD_ROWS)
     others = {name: count for name, count in counted(database_url).items() if name != "answer"}
 
@@ -127,8 +139,8 @@ def test_answers_become_documents(database_url: str) -> None:
     assert run_read(database_url, stored_version()) == newest_version()
 
 
+@at_version_0008
 def test_own_data_contains_the_answers_of_the_rows(database_url: str) -> None:
-    put_tables_of_version_0008(database_url)
     rows = raw.run(database_url, OLD_ROWS)
 
     asyncio.run(migrate(database_url))
@@ -145,8 +157,8 @@ def test_own_data_contains_the_answers_of_the_rows(database_url: str) -> None:
     assert sorted(exported) == [(row[0], *row[3:]) for row in rows if row[2] == 1]
 
 
+@at_version_0008
 def test_downgrading_gives_the_rows_again(database_url: str) -> None:
-    put_tables_of_version_0008(database_url)
     rows = raw.run(database_url, OLD_ROWS)
     asyncio.run(migrate(database_url))
 
@@ -157,7 +169,7 @@ def test_downgrading_gives_the_rows_again(database_url: str) -> None:
 
 def counted(url: str) -> dict[str, int]:
     """The number of rows in every table."""
-    names = with_connection(url, outline)
+    names = with_connection(url, lambda connection: inspect(connection).get_table_names())
     return {name: raw.run(url, f"SELECT count(*) FROM {name}")[0][0] for name in names}
 
 
@@ -193,17 +205,17 @@ def assert_nothing_is_migrated(url: str, error: type[Exception], message: str) -
     assert run_read(url, stored_version()) == "0008"
 
 
+@at_version_0008
 @pytest.mark.parametrize("changed", ["client_id = 2", "caregiver_id = 2"])
 def test_an_answer_of_another_relationship_than_its_set_is_refused(database_url: str, changed: str) -> None:
     """A document would show it to people who could not read it. Other sets are converted before it."""
-    put_tables_of_version_0008(database_url)
     raw.run(database_url, f"UPDATE answer SET {changed} WHERE answer_set_id = 400 AND position = 2")
 
     assert_nothing_is_migrated(database_url, DatabaseError, OF_ANOTHER)
 
 
+@at_version_0008
 def test_a_database_can_be_migrated_when_such_answers_are_deleted(database_url: str, kind: str) -> None:
-    put_tables_of_version_0008(database_url)
     raw.run(
         database_url,
         "UPDATE answer SET client_id = 2 WHERE answer_set_id = 400 AND position = 2",
@@ -222,22 +234,22 @@ def test_a_database_can_be_migrated_when_such_answers_are_deleted(database_url: 
     assert len(json.loads(document)) == 1
 
 
+@at_version_0008
 def test_answers_without_an_answer_set_are_refused(database_url: str, kind: str) -> None:
-    put_tables_of_version_0008(database_url)
     raw.run(database_url, WITHOUT_CHECK[kind], f"{OF_NO_SET} FROM answer WHERE answer_set_id = 1")
 
     assert_nothing_is_migrated(database_url, DatabaseError, refusal("2 answers belong to no answer set"))
 
 
+@at_version_0008
 def test_a_database_with_a_half_of_the_migration_is_refused(database_url: str) -> None:
-    put_tables_of_version_0008(database_url)
     raw.run(database_url, "ALTER TABLE answer_set ADD COLUMN answers TEXT")
 
     assert_nothing_is_migrated(database_url, Exception, "(duplicate column name: answers|already exists)")
 
 
+@at_version_0008
 def test_a_document_that_was_stored_wrong_is_refused(database_url: str, kind: str) -> None:
-    put_tables_of_version_0008(database_url)
     raw.run(database_url, *DAMAGES[kind])
 
     assert_nothing_is_migrated(database_url, DatabaseError, OF_ANOTHER)

@@ -70,22 +70,25 @@ def index_definitions(connection: Connection) -> dict[str, str]:
 def outline(connection: Connection) -> dict[str, Any]:
     """Columns, keys, constraints and indexes of every table, without the order of the columns."""
     found: Inspector = inspect(connection)
+    columns, keys = found.get_multi_columns(), found.get_multi_pk_constraint()
+    unique, foreign = found.get_multi_unique_constraints(), found.get_multi_foreign_keys()
+    indexes = found.get_multi_indexes()
     return {
-        name: {
+        table[1]: {
             "columns": sorted(
                 (one["name"], str(one["type"]), one["nullable"], str(one["default"]))
-                for one in found.get_columns(name)
+                for one in columns[table]
             ),
-            "key": found.get_pk_constraint(name)["constrained_columns"],
-            "unique": sorted(one["column_names"] for one in found.get_unique_constraints(name)),
+            "key": keys[table]["constrained_columns"],
+            "unique": sorted(one["column_names"] for one in unique[table]),
             "foreign": sorted(
                 (one["constrained_columns"], one["referred_table"], one["referred_columns"])
-                for one in found.get_foreign_keys(name)
+                for one in foreign[table]
             ),
-            "indexes": sorted((one["name"], one["column_names"]) for one in found.get_indexes(name)),
+            "indexes": sorted((one["name"], one["column_names"]) for one in indexes[table]),
         }
-        for name in found.get_table_names()
-        if name != "alembic_version"
+        for table in columns
+        if table[1] != "alembic_version"
     }
 
 

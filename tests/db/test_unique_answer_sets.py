@@ -13,7 +13,7 @@ from app.db.drivers.interface import DatabaseError
 from tests.callers import load, run_read
 from tests.db import raw
 from tests.db.test_migrations import outline, with_connection
-from tests.factories import a_complete_assignment, a_world, an_answer_set
+from tests.factories import a_complete_assignment, a_world, an_answer_set, prepared_by
 
 
 def put_answer_sets(url: str) -> None:
@@ -30,6 +30,9 @@ def put_answer_sets(url: str) -> None:
     )
 
 
+with_answer_sets = prepared_by(put_answer_sets)
+
+
 def copy_set(number: int, *, to: int, **changed: object) -> str:
     """The statement that adds a copy of this answer set."""
     columns = ("caregiver_id", "client_id", "assignment_id", "save_type", "attempt", "revision")
@@ -40,14 +43,13 @@ def copy_set(number: int, *, to: int, **changed: object) -> str:
     )
 
 
+@with_answer_sets
 @pytest.mark.parametrize(
     "second",
     [copy_set(1, to=90), copy_set(12, to=90), copy_set(14, to=90, save_type="'DRAFT'", attempt=2)],
     ids=["submission", "draft", "draft of another kind and attempt"],
 )
 def test_the_database_rejects_a_second_answer_set(database_url: str, second: str) -> None:
-    put_answer_sets(database_url)
-
     with pytest.raises(Exception, match=r"(?i)unique") as refused:
         raw.run(database_url, second)
 
@@ -57,9 +59,8 @@ def test_the_database_rejects_a_second_answer_set(database_url: str, second: str
     ]
 
 
+@with_answer_sets
 def test_the_database_accepts_submissions_of_several_attempts_and_a_draft(database_url: str) -> None:
-    put_answer_sets(database_url)
-
     raw.run(database_url, copy_set(13, to=90, attempt=1), copy_set(13, to=91, save_type="'DRAFT'"))
 
     assert raw.run(database_url, "SELECT count(*) FROM answer_set WHERE assignment_id = 9") == [(3,)]
@@ -85,13 +86,20 @@ REFUSED = (
 COUNT = "SELECT count(*) FROM answer_set"
 
 
-def without_indexes(url: str, *statements: str) -> None:
-    """The tables before the unique indexes, with the rows of these statements."""
+def put_answer_sets_without_indexes(url: str) -> None:
+    """In the tables before the unique indexes."""
+    put_answer_sets(url)
+    downgrade(url)
+
+
+def downgrade(url: str) -> None:
     with_connection(url, lambda connection: command.downgrade(config(connection), "0004"))
-    if statements:
-        raw.run(url, *statements)
 
 
+before_unique_indexes = prepared_by(put_answer_sets_without_indexes)
+
+
+@before_unique_indexes
 @pytest.mark.parametrize(
     ("statements", "found"),
     [
@@ -108,8 +116,7 @@ def without_indexes(url: str, *statements: str) -> None:
 def test_a_database_with_duplicate_answer_sets_is_not_migrated(
     database_url: str, statements: tuple[str, ...], found: str
 ) -> None:
-    put_answer_sets(database_url)
-    without_indexes(database_url, *statements)
+    raw.run(database_url, *statements)
     before = with_connection(database_url, outline), raw.run(database_url, COUNT)
 
     with pytest.raises(DatabaseError, match=f"^{re.escape(REFUSED.format(found=found))}$"):
@@ -125,7 +132,8 @@ def test_the_error_names_the_first_assignments(database_url: str) -> None:
         [*a_world(), *(a_complete_assignment(number) for number in range(101, 123))]
         + [an_answer_set(number, assignment=number) for number in range(101, 123)],
     )
-    without_indexes(database_url, *(copy_set(number, to=number + 100) for number in range(101, 123)))
+    downgrade(database_url)
+    raw.run(database_url, *(copy_set(number, to=number + 100) for number in range(101, 123)))
 
     with pytest.raises(DatabaseError, match=r"\(assignments 101, [0-9, ]+ 120 and 2 more\)"):
         asyncio.run(migrate(database_url))
@@ -138,9 +146,9 @@ SURPLUS = (
 )
 
 
+@before_unique_indexes
 def test_a_database_can_be_migrated_when_the_newest_answer_sets_are_kept(database_url: str) -> None:
-    put_answer_sets(database_url)
-    without_indexes(database_url, *TWO_DRAFTS, *TWO_SUBMISSIONS, *ANSWERS_TOO)
+    raw.run(database_url, *TWO_DRAFTS, *TWO_SUBMISSIONS, *ANSWERS_TOO)
 
     raw.run(
         database_url,
