@@ -1,4 +1,4 @@
-"""Every statement finds its rows by an index, and pages are read in index order without a sort."""
+"""Lists are read in the order of their indexes, and an import of books scans no table."""
 
 import re
 import sqlite3
@@ -19,26 +19,11 @@ from app.db.statements.books import FIND_ASSIGNED, FIND_BOOKS_WITHOUT_QUESTIONS,
 from app.db.statements.conditions import has_status, is_in_session
 from app.db.tables import Assignment, Session, Table, TimeState, table_of
 from tests.db.conftest import OpenWorld
-from tests.db.everything import Ran, everything_read
-from tests.db.everything_written import everything_written
+from tests.db.everything import Ran
 from tests.factories import NOW
-
-# The total of the catalogue, or of its tests, counts all rows of the table.
-CATALOGUE_TOTALS = re.compile(r"\w+: books\(None, module=None, is_test=(None|True)\): page")
-
-# The assignments of one session or one client are few enough to be sorted (docs/decisions/0011).
-SORTED_BY_DUE_DATE = re.compile(
-    r"(\w+: assignments\(.*(session=4|client=2), .*\)|client\w*: assignments\(.*\)): (later )?by due date"
-)
 
 IDS = Selection(frozenset({"id"}))
 STARTS_SOONEST = ORDERS[SessionOrder.STARTS_SOONEST]
-
-
-@pytest.fixture(scope="module")
-def everything(world: OpenWorld) -> list[Ran]:
-    return [*everything_read(world), *everything_written(world).statements]
-
 
 on_sqlite = pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
 on_postgresql = pytest.mark.parametrize("kind", ["postgresql"], indirect=True)
@@ -64,76 +49,6 @@ def is_scan(step: str) -> bool:
     """A SCAN of a stored table; parameters, numbered rows and the table of sequences are always scanned."""
     is_small = re.search(r"VIRTUAL TABLE|SCAN \(subquery|SCAN sqlite_sequence", step)
     return "AUTOMATIC" in step or (step.startswith("SCAN") and not is_small)
-
-
-def is_catalogue_total(one: Ran, sql: str) -> bool:
-    return CATALOGUE_TOTALS.fullmatch(one.name) is not None and "count(*)" in sql
-
-
-@on_sqlite
-def test_no_statement_scans_a_table(world: OpenWorld, everything: list[Ran]) -> None:
-    found = [
-        (one.name, sql, plan)
-        for one, sql, plan in plans(world, everything)
-        if any(map(is_scan, plan)) and not is_catalogue_total(one, sql)
-    ]
-
-    assert found == []
-
-
-@on_sqlite
-def test_no_parameter_decides_whether_a_partial_index_is_used(everything: list[Ran]) -> None:
-    """SQLite would prepare such a statement again whenever its parameters change."""
-    texts = {one.statement.for_("sqlite").sql for one in everything}
-
-    assert len(texts) > 50
-    assert [sql for sql in texts if re.search(r"save_type \S+ \?", sql)] == []
-
-
-@on_sqlite
-def test_no_page_is_sorted(world: OpenWorld, everything: list[Ran]) -> None:
-    pages = [
-        (one.name, sql, plan) for one, sql, plan in plans(world, everything) if "LIMIT ? OFFSET ?" in sql
-    ]
-    found = [page for page in pages if any("ORDER BY" in step for step in page[2]) and " AS n" not in page[1]]
-
-    assert len(pages) > 50
-    assert [page for page in found if not SORTED_BY_DUE_DATE.fullmatch(page[0])] == []
-
-
-@on_sqlite
-def test_rows_are_found_by_a_known_id_or_parent(world: OpenWorld, everything: list[Ran]) -> None:
-    """Not by all rows of the relationship, unless the client is the parent."""
-    by_relationship = re.compile(
-        r"SEARCH \w+ USING (COVERING )?INDEX ix_\w+_(caregiver|client|open)(_due|_start)?\b"
-        r"(?! \(caregiver_id=\? AND client_id=\?\))"  # both columns identify one row
-    )
-    of_clients = re.compile(r"\b(\w+_1|n)\.client_id (IN \(|= parents\.value)|ORDER BY \w+_1\.client_id\b")
-    known = {
-        "ids",
-        "parents",
-        "in_session",
-        "session",
-        "sessions",
-        "assignment",
-        "assignments",
-        "answer_set",
-    }
-    checked = [
-        (one.name, sql, plan)
-        for one, sql, plan in plans(world, everything)
-        if known & {name for name, _ in one.statement.for_("sqlite").parameters}
-    ]
-
-    found = [
-        (name, sql, step)
-        for name, sql, plan in checked
-        for step in plan
-        if by_relationship.match(step) and not ("_client" in step and of_clients.search(sql))
-    ]
-
-    assert len(checked) > 30
-    assert found == []
 
 
 BOOK_STATEMENTS = [
@@ -341,17 +256,6 @@ def test_postgresql_can_read_a_page_in_another_order_without_a_sort(
 
     assert f"using {index}" in plan
     assert "Sort" not in plan
-
-
-@on_postgresql
-def test_postgresql_can_read_without_scanning_a_table(world: OpenWorld, everything: list[Ran]) -> None:
-    found = [
-        (one.name, plan)
-        for one, sql, plan in world.runner.run(postgres_plans(world.url, everything))
-        if "Seq Scan" in plan and not is_catalogue_total(one, sql)
-    ]
-
-    assert found == []
 
 
 async def postgres_plans(url: str, ran: list[Ran], **settings: str) -> list[tuple[Ran, str, str]]:
