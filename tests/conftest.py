@@ -47,6 +47,7 @@ def pytest_unconfigure() -> None:
     faulthandler.dump_traceback_later(TEARDOWN_SECONDS, exit=True)  # a loop that is busy never closes
     LOOPS.close()
     faulthandler.cancel_dump_traceback_later()
+    gc.freeze()  # the process ends: what is in caches need not be collected
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
