@@ -1,5 +1,6 @@
 """Creates the application from its parts: settings, database, both contracts, health."""
 
+import asyncio
 import gc
 import logging
 import os
@@ -7,7 +8,7 @@ import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import datetime
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 from starlette.applications import Starlette
@@ -19,8 +20,9 @@ from starlette.routing import BaseRoute
 from app.auth.authenticator import Authenticator
 from app.auth.keys import KeySet, open_keys
 from app.auth.tokens import Verifier
+from app.care.budgets import Budgets
 from app.care.context import utc_now
-from app.care.rate_limits import Allowances, IdentifierLimiter
+from app.care.rate_limits import IdentifierLimiter
 from app.db.audit.recorder import Recorder
 from app.db.drivers.event_feed import event_feed_of
 from app.db.drivers.factory import open_database
@@ -43,7 +45,7 @@ from app.rest_compat.deprecation import deprecation_headers
 from app.rest_compat.routes import build_legacy
 from app.rest_compat.usage import Usage, write_usage
 from app.schema.schema import Schema, build_schema, engine_options_of
-from app.schema.transport.endpoint import Endpoint
+from app.schema.transport.endpoint import Endpoint, describe_work
 from app.schema.transport.trusted_documents import open_documents
 from app.server.admission import AdmissionControl
 from app.server.background import Vitals
@@ -94,7 +96,20 @@ def create_app(
                 stack.push_async_callback(recorder.refusals.close)
             notifier = Notifier(event_feed_of(db))
             stack.push_async_callback(notifier.close)
-            admission, usage = AdmissionControl(settings), Usage()
+            usage, identifiers = Usage(), settings.identifiers_per_hour
+            authenticator = Authenticator(
+                traced_db,
+                recorder,
+                Verifier(settings, keys),
+                settings.time_zone,
+                clock,
+                Budgets(settings.points_per_minute),
+                IdentifierLimiter(identifiers) if identifiers else None,
+            )
+            admission = AdmissionControl(
+                settings, authenticator.budgets, authenticator.accepted, partial(describe_work, schema)
+            )
+            asyncio.get_running_loop().set_task_factory(admission.turns.create_task)
             if settings.dispatcher:
                 await stack.enter_async_context(dispatching(traced_db, webhook, clock, settings.retention))
             await stack.enter_async_context(write_usage(db, usage, clock))
@@ -115,17 +130,8 @@ def create_app(
                     frozenset(documents.operation_names.values()),
                 )
                 await stack.enter_async_context(serve_metrics(settings, sources))
-            points, identifiers = settings.points_per_minute, settings.identifiers_per_hour
             yield {
-                "authenticator": Authenticator(
-                    traced_db,
-                    recorder,
-                    Verifier(settings, keys),
-                    settings.time_zone,
-                    clock,
-                    Allowances(points) if points else None,
-                    IdentifierLimiter(identifiers) if identifiers else None,
-                ),
+                "authenticator": authenticator,
                 "notifier": notifier,
                 "admission": admission,
                 "usage": usage,

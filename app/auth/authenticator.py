@@ -8,9 +8,10 @@ from datetime import datetime
 from app.auth.keys import Key
 from app.auth.refusals import Reason, refusal_for
 from app.auth.tokens import MAX_TOKEN, Identity, Verifier
+from app.care.budgets import Budget, Budgets
 from app.care.context import Context, Role, Viewer, utc_now
 from app.care.errors import CareError
-from app.care.rate_limits import Allowances, IdentifierLimiter
+from app.care.rate_limits import IdentifierLimiter
 from app.db.audit.recorder import Recorder
 from app.db.drivers.interface import Database
 from app.db.sql import Operation
@@ -40,6 +41,7 @@ def token_in(authorization: str) -> str:
     return token
 
 
+USUAL = ("Bearer ", "bearer ")  # of other forms the token is verified each time
 # A disabled account is rejected after this time at most (docs/decisions/0009).
 ACCOUNT_CACHE_SECONDS = 5
 
@@ -49,6 +51,7 @@ class AcceptedToken:
     """The cached viewer of a token. Until `until` the account is not read again."""
 
     viewer: Viewer
+    budget: Budget
     application: str
     expiry: float  # of the token, by the wall clock
     until: float  # by the monotonic clock
@@ -64,7 +67,7 @@ class Authenticator:
     verifier: Verifier
     time_zone: str
     clock: Callable[[], datetime] = utc_now
-    allowances: Allowances | None = None
+    budgets: Budgets = field(default_factory=Budgets)
     identifier_limiter: IdentifierLimiter | None = None
     ticks: Callable[[], float] = time.monotonic
     accepted: dict[str, AcceptedToken] = field(default_factory=dict, compare=False)  # by token
@@ -72,57 +75,52 @@ class Authenticator:
     async def open(
         self, authorization: str | None, request_id: str, contract: Contract = Contract.GRAPHQL
     ) -> Context:
-        """Returns the context of a request. Without a token it has no viewer; an invalid token is
-        rejected."""
+        """Returns the context of a request: without a token it has no viewer. Rejects an invalid token."""
         now = self.clock()
-        viewer, application = None, ""
+        account = None
         if authorization is not None:
-            try:
-                viewer, application = await self.authenticate(token_in(authorization), now)
-            except CareError as refusal:
-                self.verifier.refusals.note(refusal, request_id)
-                raise
+            account = self.accepted.get(authorization[7:]) if authorization.startswith(USUAL) else None
+            if not (
+                account
+                and self.ticks() < account.until
+                and now.timestamp() < account.expiry
+                and account.keys is self.verifier.keys.keys
+            ):
+                try:
+                    account = await self.authenticate(authorization, now)
+                except CareError as refusal:
+                    self.verifier.refusals.note(refusal, request_id)
+                    raise
         return Context(
-            viewer,
+            account.viewer if account else None,
             self.db,
             now,
             request_id,
             self.time_zone,
             contract=contract,
             recorder=self.recorder,
-            allowance=self.allowances.of(viewer) if self.allowances and viewer else None,
+            budget=account.budget if account else None,
             identifier_limiter=self.identifier_limiter,
-            application=application,
+            application=account.application if account else "",
         )
 
-    async def authenticate(self, token: str, now: datetime) -> tuple[Viewer, str]:
-        """Returns the viewer and the application."""
-        known = self.accepted.get(token)
-        if (
-            known
-            and self.ticks() < known.until
-            and now.timestamp() < known.expiry
-            and known.keys is self.verifier.keys.keys
-        ):
-            return known.viewer, known.application
-        since = self.ticks()
+    async def authenticate(self, authorization: str, now: datetime) -> AcceptedToken:
+        token, since = token_in(authorization), self.ticks()
         identity = await self.verifier.identity(token, now)
         viewer = await self.db.read(viewer_for(identity))
-        self.cache(token, viewer, since)
-        return viewer, identity.application
+        budget = self.budgets.of(viewer)
+        verified, keys = self.verifier.cached.get(token), self.verifier.keys.keys
+        until = min(verified[1], since + ACCOUNT_CACHE_SECONDS) if verified else since
+        account = AcceptedToken(viewer, budget, identity.application, identity.expiry, until, keys)
+        if verified and keys is self.verifier.cached_keys:  # the keys have not just changed
+            self.cache(token, account)
+        return account
 
     async def identity_of(self, authorization: str, now: datetime) -> Identity:
         return await self.verifier.identity(token_in(authorization), now)
 
-    def cache(self, token: str, viewer: Viewer, since: float) -> None:
-        """Caches the viewer for ACCOUNT_CACHE_SECONDS, but no longer than the verified token."""
-        verified = self.verifier.cached.get(token)
-        keys = self.verifier.keys.keys
-        if verified is None or keys is not self.verifier.cached_keys:  # the keys have just changed
-            return
+    def cache(self, token: str, account: AcceptedToken) -> None:
         self.accepted.pop(token, None)
         while len(self.accepted) >= self.verifier.settings.token_cache:
             del self.accepted[next(iter(self.accepted))]  # the oldest
-        identity, until = verified
-        until = min(until, since + ACCOUNT_CACHE_SECONDS)
-        self.accepted[token] = AcceptedToken(viewer, identity.application, identity.expiry, until, keys)
+        self.accepted[token] = account

@@ -8,9 +8,10 @@ from enum import StrEnum
 from functools import partial
 from typing import TypeVar
 
+from app.care.budgets import Budget
 from app.care.errors import CareError, NotAllowed, NotSignedIn
 from app.care.idempotency import IdempotentRequest, performing_once
-from app.care.rate_limits import Allowance, IdentifierLimiter
+from app.care.rate_limits import IdentifierLimiter
 from app.db.audit.recorder import Recorder
 from app.db.audit.records import DONE, About, Record, about_answers, as_text, recorded
 from app.db.drivers.interface import Database, DatabaseUnavailable, OutcomeUnknown
@@ -51,7 +52,7 @@ class Context:
     repeats_within: timedelta | None = None  # within this time, the same homework is a retry
     contract: Contract = Contract.GRAPHQL
     recorder: Recorder | None = None  # of the audit log; None: it is off
-    allowance: Allowance | None = None  # None: no rate limit
+    budget: Budget | None = None  # of the viewer
     identifier_limiter: IdentifierLimiter | None = None  # None: no limit
     application: str = ""  # the client software that the token names
     has_changed: bool = False  # a change of this request is committed
@@ -122,8 +123,8 @@ class Context:
 
     def charge(self, cost: int) -> None:
         """Charges points to the viewer. Raises RateLimited over the limit."""
-        if self.allowance is not None:
-            self.allowance.charge(cost)
+        if self.budget is not None:
+            self.budget.charge(cost)
 
     def signed_in(self) -> Viewer:
         if self.viewer is None:

@@ -1,71 +1,18 @@
-"""Rate limits, counted by each process: a viewer's points in a minute, a caregiver's identifiers in an hour.
+"""The limit of the client identifiers that a caregiver tries in an hour, counted by each process.
 
-All of them use the monotonic clock, so setting the wall clock changes no limit.
+It uses the monotonic clock, so setting the wall clock changes no limit.
 """
 
 import time
 from collections import OrderedDict, deque
-from collections.abc import Callable, Hashable
 from math import ceil
 
+from app.care.budgets import Ticks
 from app.care.errors import RateLimited
 from app.telemetry import counters
 
-MINUTE = 60
 HOUR = 3600
-MAX_VIEWERS = 10_000
 MAX_CAREGIVERS = 10_000
-Ticks = Callable[[], float]  # seconds of the monotonic clock
-
-
-class Allowance:
-    """The points that one viewer may still spend. It grows steadily up to the points of a minute. An
-    operation that costs more than that waits until the allowance is full, and leaves a debt."""
-
-    __slots__ = ("left", "moment", "points", "ticks", "wait")
-
-    def __init__(self, points: int, ticks: Ticks) -> None:
-        self.points = points
-        self.ticks = ticks
-        self.left = float(points)
-        self.moment = ticks()
-        self.wait = 0  # seconds until the last rejected operation would be accepted
-
-    def grow(self) -> None:
-        now = self.ticks()
-        self.left = min(self.points, self.left + (now - self.moment) * self.points / MINUTE)
-        self.moment = now
-
-    def charge(self, cost: int) -> None:
-        self.grow()
-        needed = min(cost, self.points)
-        if self.left < needed:
-            self.wait = max(1, ceil((needed - self.left) * MINUTE / self.points))
-            counters.limits["points a minute"] += 1
-            raise RateLimited(self.wait)
-        self.left -= cost
-
-    def seconds_until_full(self) -> int:
-        return ceil((self.points - self.left) * MINUTE / self.points)
-
-
-class Allowances:
-    """The allowances of the latest viewers. A viewer that was dropped from memory starts with a full one."""
-
-    def __init__(self, points: int, ticks: Ticks = time.monotonic) -> None:
-        self.points = points
-        self.ticks = ticks
-        self.known: OrderedDict[Hashable, Allowance] = OrderedDict()
-
-    def of(self, viewer: Hashable) -> Allowance:
-        found = self.known.get(viewer)
-        if found is None:
-            found = self.known[viewer] = Allowance(self.points, self.ticks)
-            if len(self.known) > MAX_VIEWERS:
-                self.known.popitem(last=False)
-        else:
-            self.known.move_to_end(viewer)
-        return found
 
 
 class IdentifierLimiter:

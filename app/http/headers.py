@@ -1,6 +1,6 @@
 """Response headers of both contracts: security, caching, content type, retries and rate limits."""
 
-from app.care.rate_limits import MINUTE, Allowance
+from app.care.budgets import MINUTE, Budget
 
 Headers = tuple[tuple[bytes, bytes], ...]
 
@@ -17,10 +17,10 @@ SECURITY_HEADERS = (  # of every response, see docs/decisions/0023
 )
 
 
-def rate_limit_headers(allowance: Allowance) -> list[tuple[bytes, bytes]]:
+def rate_limit_headers(budget: Budget) -> list[tuple[bytes, bytes]]:
     """draft-ietf-httpapi-ratelimit-headers: the quota, the remainder, and the seconds until it is full."""
-    left, seconds = max(0, int(allowance.left)), allowance.seconds_until_full()
+    left, seconds = max(0, int(budget.left)), budget.seconds_until_full()
     return [
-        (b"ratelimit-policy", b'"default";q=%d;w=%d' % (allowance.points, MINUTE)),
+        (b"ratelimit-policy", b'"default";q=%d;w=%d' % (budget.points, MINUTE)),
         (b"ratelimit", b'"default";r=%d;t=%d' % (left, seconds)),
     ]

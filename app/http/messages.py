@@ -36,11 +36,11 @@ async def send_reply(scope: Scope, send: Send, reply: Reply, request_id: str) ->
         (b"x-request-id", request_id.encode()),
         *scope["state"].get("headers", SECURITY_HEADERS),
     ]
-    allowance = scope["state"].get("allowance")
-    if allowance is not None:
-        headers += rate_limit_headers(allowance)
+    budget = scope["state"].get("budget")
+    if budget is not None and budget.points:
+        headers += rate_limit_headers(budget)
         if reply.status == 429 and not any(name == RETRY_AFTER[0] for name, _ in reply.headers):
-            headers.append((RETRY_AFTER[0], b"%d" % allowance.wait))
+            headers.append((RETRY_AFTER[0], b"%d" % budget.wait))
     body = b"" if scope["method"] == "HEAD" else reply.body  # a HEAD has the headers of a GET
     await send({"type": "http.response.start", "status": reply.status, "headers": headers})
     await send({"type": "http.response.body", "body": body})
@@ -90,6 +90,14 @@ def is_encoded(scope: Scope) -> bool:
     """Whether the body is compressed. That is rejected, because a small body could expand to a huge one."""
     encoding = header(scope, b"content-encoding")
     return encoding is not None and encoding.lower() not in ("", "identity")
+
+
+async def wait_writable(scope: Scope) -> None:
+    """Waits until the client has accepted most of what was sent. Called before a part of a stream is made, so
+    that no parts are kept in memory for clients that do not read."""
+    wait = scope["state"].get("wait_writable")  # set by `serve` only
+    if wait is not None:
+        await wait()
 
 
 async def read_body(scope: Scope, receive: Receive, limit: int) -> bytes | None:

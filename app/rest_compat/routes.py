@@ -187,7 +187,7 @@ async def authenticate(scope: Scope, role: Role, path: str) -> Context:
         usage.note_anonymous(path, authenticator.clock())
         raise
     usage.note(path, ctx, scope)
-    state["allowance"] = ctx.allowance
+    state["budget"] = ctx.budget or state.get("budget")
     try:
         ctx.signed_in_as(role)
     except NotAllowed as refusal:

@@ -1,27 +1,49 @@
-"""Admission control: how many requests a process accepts at once, and whether it is shutting down."""
+"""Admission control: which requests a process accepts, and whether it is shutting down."""
 
 import asyncio
 from collections import deque
+from collections.abc import Callable, Mapping
 from time import perf_counter
-from typing import Any
+from typing import Any, Protocol
 
+from app.care.budgets import MAX_UNSENT, Budget, Budgets
+from app.server.turns import State, Turns
 from app.settings import Settings
 
+USUAL = (b"Bearer ", b"bearer ")
 MAX_WAIT = 0.25  # seconds that an accepted request may wait for the event loop
+MAX_STANDING_WAIT = 0.025  # the same while requests have been waiting for longer than MAX_WAIT
 SMOOTHING = 0.05  # weight of the newest request in the moving average
+
+
+class HasBudget(Protocol):
+    @property
+    def budget(self) -> Budget: ...
 
 
 class AdmissionControl:
     """One per process. A stream is counted only until it is accepted, because it may never end."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        budgets: Budgets | None = None,
+        signed_in: Mapping[str, HasBudget] | None = None,
+        describe: Callable[[State], str] | None = None,
+    ) -> None:
         self.most_requests = settings.most_requests
+        self.most_of_viewer = max(1, settings.most_requests // 2)
         self.legacy_body_limit = settings.legacy_body_limit
         self.graphql_body_limit = settings.graphql_body_limit
-        self.running: set[asyncio.Task[None]] = set()  # received requests whose response is not complete
+        self.budgets = budgets or Budgets()
+        self.signed_in = signed_in or {}  # by token
+        self.turns = Turns(describe) if describe else Turns()
+        self.running: dict[Any, Budget] = {}  # tasks of received requests whose response is not complete
         self.queued = 0  # requests that the event loop has not started yet
+        self.viewers_waiting = 0  # viewers, or addresses, of these requests
         self.seconds_each = 0.0  # average time between the starts of two queued requests
-        self.last_start = 0.0
+        self.last_start = perf_counter()
+        self.last_idle = self.last_start  # the last start after which no request was queued
         # Whether a request waited at the last start. The time to the next start is then that of one request.
         self.another_was_queued = False
         self.buffered = 0  # bytes of incomplete request bodies
@@ -32,35 +54,78 @@ class AdmissionControl:
     def start_draining(self) -> None:
         self.is_draining = True
 
+    def budget_of(self, authorization: bytes | None, address: str) -> Budget:
+        """The budget of a request. A token that is new to the process is verified at the expense of the
+        address."""
+        if authorization is not None and authorization.startswith(USUAL):
+            known = self.signed_in.get(authorization[7:].decode("latin-1"))
+            if known is not None:
+                return known.budget
+        return self.budgets.of_address(address)
+
     def is_full(self) -> bool:
-        return len(self.running) >= self.most_requests or self.queued * self.seconds_each > MAX_WAIT
+        """Whether some requests must be rejected."""
+        if len(self.running) >= self.most_requests:
+            return True
+        seconds = self.queued * self.seconds_each
+        if seconds <= MAX_STANDING_WAIT:
+            return False
+        return seconds > MAX_WAIT or self.last_start - self.last_idle > MAX_WAIT
 
-    def enqueue(self, task: asyncio.Task[None]) -> None:
-        self.running.add(task)
+    def rejects(self, budget: Budget) -> bool:
+        """Whether to reject the next request of this viewer. If the process cannot accept all requests, it
+        rejects those of viewers who have as many of them waiting as others, or more."""
+        if (
+            budget.running >= self.most_of_viewer
+            or budget.waiting * budget.seconds_each > MAX_WAIT
+            or budget.unsent > MAX_UNSENT // 2
+        ):
+            return True
+        if not self.is_full():
+            return False
+        is_greedy = budget.waiting * self.viewers_waiting >= self.queued
+        return is_greedy or len(self.running) >= self.most_requests
+
+    def enqueue(self, task: "asyncio.Task[None]", budget: Budget) -> None:
+        self.running[task] = budget
+        budget.running += 1
         self.queued += 1
+        self.viewers_waiting += not budget.waiting
+        budget.waiting += 1
 
-    def dequeue(self) -> None:
+    def dequeue(self, budget: Budget) -> None:
         """Called when the event loop starts a request."""
         now = perf_counter()
         if self.another_was_queued:
             each = min(now - self.last_start, MAX_WAIT)  # the process may have been paused
             self.seconds_each += (SMOOTHING if self.seconds_each else 1) * (each - self.seconds_each)
         self.queued -= 1
+        budget.waiting -= 1
+        self.viewers_waiting -= not budget.waiting
         self.another_was_queued = self.queued > 0
         self.last_start = now
+        if not self.queued:
+            self.last_idle = now
 
-    def admit_operation(self) -> bool:
+    def admit_operation(self, budget: Budget) -> bool:
         """Counts the current task, an operation at a websocket, as a request. False if there are too many."""
         task = asyncio.current_task()
         assert task is not None
-        if self.is_full():
+        if self.rejects(budget):
             return False
-        self.running.add(task)
-        task.add_done_callback(self.running.discard)
+        self.running[task] = budget
+        budget.running += 1
+        task.add_done_callback(self.leave)
         return True
 
     def free_slot(self) -> None:
         """Called for the current request when its response becomes a stream."""
         task = asyncio.current_task()
         assert task is not None
-        self.running.discard(task)
+        self.leave(task)
+
+    def leave(self, task: "asyncio.Task[None]") -> None:
+        """Called when the response is complete."""
+        budget = self.running.pop(task, None)
+        if budget is not None:
+            budget.running -= 1

@@ -8,11 +8,13 @@ import asyncio
 import sys
 from collections import deque
 from contextvars import Context
+from functools import partial
 from typing import Any
 from urllib.parse import unquote
 
 import httptools
 
+from app.care.budgets import Budget, Unsent
 from app.http.messages import BLANKS, HEADERS_BY_NAME
 from app.server.admission import AdmissionControl
 from app.server.rejections import (
@@ -27,8 +29,9 @@ from app.server.rejections import (
     rejection,
 )
 from app.server.request_cycle import RequestCycle
-from app.server.request_heads import find_head_error, simple_target
+from app.server.request_heads import AUTHORIZATION, find_head_error, simple_target
 from app.server.timeouts import BODY, HEADERS, IDLE, RESPONSE, TimedProtocol
+from app.server.turns import Sliced, State
 from app.telemetry import counters
 
 MAX_HEADER_BYTES = 64 * 1024  # also of chunk extensions and trailers without body bytes in between
@@ -65,6 +68,7 @@ class EdgeProtocol(TimedProtocol):
         self.has_body_bytes = self.has_ended = False  # in this read: part of a body, the end of a request
         self.headers_by_name: dict[bytes, bytes] = {}
         self.buffered = 0  # bytes of an incomplete body
+        self.unaccepted = Unsent()
         self.is_body_checked = False  # whether the headers about the body were checked
         self.is_rejected = False  # reject the incoming request once it is complete
         self.unparsed = b""  # received bytes for the parser to read again
@@ -75,6 +79,7 @@ class EdgeProtocol(TimedProtocol):
         self.connections.discard(self)
         self.discard_input()
         self.cancel_timer()
+        self.unaccepted.release()
         self.disconnect_cycles()
         self.incoming = self.current = None  # a reference cycle
         if exc is None:
@@ -110,6 +115,9 @@ class EdgeProtocol(TimedProtocol):
         Returns None for any other request."""
         target = simple_target(data)
         if target is None or target in HEALTH or self.flow.write_paused or self.is_stopping():
+            return None
+        token = AUTHORIZATION.search(data)
+        if not self.admission.rejects(self.budget_of(token and token[1])):
             return None
         counters.limits[LIMITS[OVERLOADED_MESSAGE]] += 1
         date = self.server_state.default_headers
@@ -160,7 +168,8 @@ class EdgeProtocol(TimedProtocol):
             self.reject_and_close(*error)
             return
         self.phase, self.phase_since = BODY, self.now()
-        if self.is_overloaded() and self.is_ready():
+        self.budget = self.budget_of(self.headers_by_name.get(b"authorization"))
+        if self.admission.is_full() and self.is_overloaded(self.budget) and self.is_ready():
             self.is_rejected = True
         elif len(self.queued) >= MAX_PIPELINED:
             self.close_after_responses()
@@ -200,7 +209,12 @@ class EdgeProtocol(TimedProtocol):
             "raw_path": raw_path,
             "query_string": query,
             "headers": self.headers,
-            "state": self.app_state.copy(),
+            "state": {
+                **self.app_state,
+                "budget": self.budget,
+                "spent": 0.0,
+                "wait_writable": self.flow.drain,
+            },
         }
         if len(self.headers_by_name) == len(self.headers):
             scope[HEADERS_BY_NAME] = self.headers_by_name
@@ -287,8 +301,11 @@ class EdgeProtocol(TimedProtocol):
         """Whether the request has an Upgrade header that is ignored: it is parsed a second time."""
         return self.parser.should_upgrade() and not self._should_upgrade()
 
-    def is_overloaded(self) -> bool:
-        return self.admission.is_full() and self.url not in HEALTH
+    def budget_of(self, authorization: bytes | None) -> Budget:
+        return self.admission.budget_of(authorization, self.client[0] if self.client else "")
+
+    def is_overloaded(self, budget: Budget) -> bool:
+        return self.admission.rejects(budget) and self.url not in HEALTH
 
     def is_stopping(self) -> bool:
         return self.is_ending or self.admission.is_draining
@@ -308,7 +325,7 @@ class EdgeProtocol(TimedProtocol):
     def start_or_queue(self, cycle: RequestCycle) -> None:
         if not self.is_ready():
             self.queued.append(cycle)
-        elif self.is_overloaded():  # the load may have changed since the headers
+        elif self.is_overloaded(cycle.scope["state"]["budget"]):
             self.reject_overloaded()
         else:
             self.start(cycle)
@@ -327,19 +344,21 @@ class EdgeProtocol(TimedProtocol):
         if self.is_stopping():
             cycle.keep_alive = False
         self.current = cycle
-        run = cycle.run(self.app, self.admission.dequeue)
-        self.task = task = self.loop.create_task(run, context=Context())
+        state, run = cycle.scope["state"], cycle.run(self.app, self.admission.dequeue)
+        work = run if cycle.scope["raw_path"] in HEALTH else Sliced(run, state, self.admission.turns)
+        self.task = task = asyncio.Task(work, loop=self.loop, context=Context())
         self.tasks.add(task)
-        self.admission.enqueue(task)
-        task.add_done_callback(self.on_task_done)
+        self.admission.enqueue(task, state["budget"])
+        task.add_done_callback(partial(self.on_task_done, state))
 
-    def on_task_done(self, task: asyncio.Task[None]) -> None:
+    def on_task_done(self, state: State, task: asyncio.Task[None]) -> None:
         self.tasks.discard(task)
-        self.admission.running.discard(task)
+        self.admission.leave(task)
+        state["budget"].note_request(state["spent"])
 
     def on_response_complete(self) -> None:
         self.server_state.total_requests += 1
-        self.admission.running.discard(self.task)
+        self.admission.leave(self.task)
         self.phase_since = self.now()
         if not self.flow.write_paused:
             self.note_unsent()
@@ -430,6 +449,19 @@ class EdgeProtocol(TimedProtocol):
     def release_body(self) -> None:
         self.admission.buffered -= self.buffered
         self.buffered = 0
+
+    # --- clients that do not read ---------------------------------------------------------------------
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        if self.current is not None:
+            budget = self.current.scope["state"]["budget"]
+            if not self.unaccepted.hold(budget, self.transport.get_write_buffer_size()):
+                self.abort()
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        self.unaccepted.release()
 
     # --- timeouts and shutdown ------------------------------------------------------------------------
 

@@ -13,8 +13,10 @@ from typing import Any
 from starlette.types import ASGIApp, Message, Scope
 from uvicorn.protocols.http.flow_control import FlowControl
 
+from app.care.budgets import Budget
 from app.server.rejections import STATUS_LINES
 from app.server.request_heads import Headers
+from app.server.turns import STATE
 
 logger = logging.getLogger("uvicorn.error")
 
@@ -49,8 +51,10 @@ class RequestCycle:
     remaining: int | None = 0  # bytes of the body to send; None: it ends with the connection
     is_complete: bool = False
 
-    async def run(self, app: ASGIApp, dequeue: Callable[[], None]) -> None:
-        dequeue()
+    async def run(self, app: ASGIApp, dequeue: Callable[[Budget], None]) -> None:
+        state = self.scope["state"]
+        dequeue(state["budget"])
+        STATE.set(state)
         try:
             await app(self.scope, self.receive, self.send)
         except BaseException as fault:

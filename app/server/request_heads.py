@@ -18,6 +18,8 @@ SIMPLE = re.compile(
     % (HEADER, HEADER),
     re.IGNORECASE,
 )
+# In bytes that match SIMPLE.
+AUTHORIZATION = re.compile(rb"\r\nauthorization: ?([^\r]*)", re.IGNORECASE)
 
 
 def find_head_error(

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections import deque
+from functools import partial
 from time import monotonic
 from typing import Any
 
@@ -10,8 +11,11 @@ from websockets.exceptions import ProtocolError
 from websockets.frames import DATA_OPCODES, CloseCode, Frame, Opcode
 from websockets.server import ServerProtocol
 
+from app.care.budgets import Unsent
+from app.server.admission import AdmissionControl
 from app.server.protocol import LINGER_SECONDS
 from app.server.timeouts import MIN_PROGRESS
+from app.server.turns import STATE
 from app.telemetry import counters
 
 MAX_PENDING = 128  # websockets of one process that have not signed in
@@ -93,9 +97,16 @@ class EdgeSocket(WebSocketsSansIOProtocol):
         self.pending: dict[EdgeConnection, EdgeSocket] = app_state["admission"].pending_sockets
         self.read_queue: deque[EdgeSocket] = app_state["admission"].read_queue
         self.conn = EdgeConnection(self.conn, self.pending)
-        self.app_state = {**app_state, "on_sign_in": self.conn.sign_in}
+        self.admission: AdmissionControl = app_state["admission"]
+        self.app_state = {
+            **app_state,
+            "on_sign_in": self.conn.sign_in,
+            "spent": 0.0,
+            "wait_writable": partial(wait_until_set, self.writable),  # a method would be a reference cycle
+        }
         self.messages = Rate(MESSAGES_AT_ONCE, MESSAGES_PER_SECOND)
         self.timer: asyncio.TimerHandle | None = None
+        self.unaccepted = Unsent()
         self.unsent = 0  # bytes in the write buffer when `timer` was set
         self.is_ending = False
         self.is_failed = False  # further input is discarded
@@ -108,6 +119,7 @@ class EdgeSocket(WebSocketsSansIOProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         super().connection_lost(exc)
+        self.unaccepted.release()
         self.pending.pop(self.conn, None)
         self.cancel_timer()
         # Both refer to `conn`: its memory would be kept until a garbage collection.
@@ -164,13 +176,20 @@ class EdgeSocket(WebSocketsSansIOProtocol):
 
     # --- clients that do not read -----------------------------------------------------------------------
 
+    async def send(self, message: Any) -> None:
+        await wait_until_set(self.writable)
+        await super().send(message)
+
     def pause_writing(self) -> None:
         """Also stops reading, since every ping causes a pong."""
         super().pause_writing()
         self.transport.pause_reading()
         self.start_timer()
+        if not self.unaccepted.hold(self.scope["state"]["budget"], self.transport.get_write_buffer_size()):
+            self.transport.abort()
 
     def resume_writing(self) -> None:
+        self.unaccepted.release()
         super().resume_writing()
         if not self.is_ending:
             self.cancel_timer()
@@ -214,6 +233,9 @@ class EdgeSocket(WebSocketsSansIOProtocol):
         self.abort_if_unread()
 
     async def run_asgi(self) -> None:
+        state = self.scope["state"]
+        state["budget"] = self.admission.budgets.of_address(self.client[0] if self.client else "")
+        STATE.set(state)  # the tasks of its operations run in turns
         await super().run_asgi()
         self.abort_if_unread()
 
@@ -222,6 +244,12 @@ class EdgeSocket(WebSocketsSansIOProtocol):
         if not self.disconnected:
             self.is_ending = True
             self.start_timer()
+
+
+async def wait_until_set(event: asyncio.Event) -> None:
+    """Checks again after waiting: the first of several waiting messages can fill the write buffer."""
+    while not event.is_set():
+        await event.wait()
 
 
 def read_next_messages(loop: asyncio.AbstractEventLoop, read_queue: deque[EdgeSocket]) -> None:

@@ -48,6 +48,7 @@ requests: Durations[RequestLabels] = Durations()
 streams: Counter[str] = Counter()  # event streams: "opened", "closed"
 sockets: Counter[str] = Counter()  # websockets: "opened", "closed"
 closes: Counter[tuple[str, str]] = Counter()  # closed websockets, by the closing side and the code
+long_slices = Histogram()  # time for which a request held the event loop, if it was long
 limits: Counter[str] = Counter()  # rejected requests, by limit
 refused_tokens: Counter[str] = Counter()  # rejected tokens, by reason
 codes: Counter[str] = Counter()  # errors in GraphQL responses, by code

@@ -8,8 +8,8 @@ from datetime import timedelta
 import pytest
 
 from app.auth.authenticator import Authenticator
+from app.care.budgets import MAX_VIEWERS, Budget, Budgets
 from app.care.errors import RateLimited
-from app.care.rate_limits import MAX_VIEWERS, Allowance, Allowances
 from app.main import create_app
 from app.schema.types.node import global_id
 from app.settings import Environment, Settings
@@ -46,8 +46,7 @@ def limited(settings: Settings, clock: Clock) -> Iterator[Gateway]:
     with opened(create_app(settings, clock=lambda: NOW)) as client:
         gateway = Gateway(client, settings)
         authenticator: Authenticator = client.app_state["authenticator"]
-        assert authenticator.allowances is not None
-        authenticator.allowances.ticks = clock
+        authenticator.budgets.ticks = clock
         gateway.import_records(a_world())
         yield gateway
 
@@ -194,23 +193,23 @@ def test_without_a_limit_no_answer_speaks_of_one(gateway: Gateway) -> None:
     assert rates(gateway.as_caregiver(1)) == (200, None, None, None)
 
 
-# --- the allowance itself --------------------------------------------------------------------------
+# --- the budget itself ------------------------------------------------------------------------------
 
 
-def test_what_costs_more_than_a_minute_waits_for_a_full_allowance_and_leaves_a_debt(clock: Clock) -> None:
-    allowance = Allowance(60, clock)
+def test_what_costs_more_than_a_minute_waits_for_a_full_budget_and_leaves_a_debt(clock: Clock) -> None:
+    budget = Budget(60, clock)
 
-    allowance.charge(180)
+    budget.charge(180)
     clock.wait(120)
     with pytest.raises(RateLimited) as refusal:
-        allowance.charge(1)
+        budget.charge(1)
     assert refusal.value.seconds == 1
     clock.wait(1)
     with pytest.raises(RateLimited) as refusal:
-        allowance.charge(1000)
+        budget.charge(1000)
     assert refusal.value.seconds == 59
     clock.wait(59)
-    allowance.charge(1000)
+    budget.charge(1000)
 
 
 @pytest.mark.sqlite_only
@@ -228,14 +227,14 @@ def test_setting_the_wall_clock_gives_nothing_and_takes_nothing(limited: Gateway
 
 
 def test_only_so_many_viewers_are_remembered() -> None:
-    allowances = Allowances(60)
-    first = allowances.of(0)
+    budgets = Budgets(60)
+    first = budgets.of(0)
     for viewer in range(1, MAX_VIEWERS):
-        allowances.of(viewer)
-    assert allowances.of(0) is first
+        budgets.of(viewer)
+    assert budgets.of(0) is first
 
-    allowances.of(MAX_VIEWERS)
+    budgets.of(MAX_VIEWERS)
 
-    assert len(allowances.known) == MAX_VIEWERS
-    assert 1 not in allowances.known
-    assert allowances.of(0) is first
+    assert len(budgets.viewers) == MAX_VIEWERS
+    assert 1 not in budgets.viewers
+    assert budgets.of(0) is first

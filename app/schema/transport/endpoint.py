@@ -4,8 +4,10 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from time import perf_counter
+from typing import Any
 
 import orjson
+from graphql import FieldNode
 from starlette.datastructures import QueryParams
 from starlette.requests import ClientDisconnect
 from starlette.responses import Response
@@ -28,6 +30,7 @@ from app.care.errors import (
 )
 from app.care.idempotency import KeyScope
 from app.db.drivers.interface import DatabaseUnavailable
+from app.engine.nodes import nodes_of
 from app.http.cors import AllowedOrigins
 from app.http.errors import OVERLOADED, request_error
 from app.http.headers import HEADERS_OF_ERROR, RETRY_AFTER
@@ -113,7 +116,8 @@ class Endpoint:
         authenticator: Authenticator = scope["state"]["authenticator"]
         try:
             context = await authenticator.open(header(scope, b"authorization"), request_id)
-            scope["state"]["allowance"] = context.allowance
+            if context.budget is not None:
+                scope["state"]["budget"] = context.budget
             if context.viewer is None and not self.is_open:
                 context.signed_in()
             return await self.run(scope, receive, accepted, context)
@@ -139,7 +143,7 @@ class Endpoint:
         if accepted.nothing:
             raise RequestRejected(NOT_ACCEPTED, Rejection.NOT_ACCEPTABLE)
         request = await read_request(scope, receive, self.body_limit)
-        request = self.documents.admit(request, context.request_id)
+        request = scope["state"]["request"] = self.documents.admit(request, context.request_id)
         if not request.query:
             raise RequestRejected("No GraphQL query found in the request")
         if scope["method"] == "POST":
@@ -210,6 +214,18 @@ def reply_to(result: ExecutionResult, accepted: Accepted, context: Context) -> R
     rejections = (error.original_error for error in result.errors or ())
     seconds = max((one.seconds for one in rejections if isinstance(one, RateLimited)), default=1)
     return reply._replace(headers=((RETRY_AFTER[0], b"%d" % seconds),))
+
+
+def describe_work(schema: Schema, state: dict[str, Any]) -> str:
+    """Names a request for the log by the root fields of its document, if the schema has them: a client can
+    choose any other name."""
+    request: GraphQLRequest | None = state.get("request")
+    operation = schema.find_operation(request.query, request.operation_name) if request else None
+    root_type = schema._schema.get_root_type(operation.operation) if operation else None
+    if operation is None or root_type is None:
+        return "a request"
+    selected = {node.name.value for node in nodes_of(operation) if isinstance(node, FieldNode)}
+    return f"a request of {', '.join(sorted(selected & root_type.fields.keys())) or 'unknown fields'}"
 
 
 def is_page_request(scope: Scope) -> bool:

@@ -8,7 +8,7 @@ from starlette.types import Receive, Scope, Send
 
 from app.engine.schema import PreparingSchema
 from app.http.headers import SECURITY_HEADERS
-from app.http.messages import Reply
+from app.http.messages import Reply, wait_writable
 from app.schema.errors import response_body
 from app.schema.transport.request_parsing import GraphQLRequest
 from app.schema.transport.subscriptions import SubscriptionContext, results_of
@@ -56,7 +56,7 @@ async def send_subscription(
     scope["state"]["status"] = 0
     counters.streams["opened"] += 1
     await send_start(scope, send, context.request_id)
-    sending = asyncio.create_task(send_events(send, schema, request, context))
+    sending = asyncio.create_task(send_events(scope, send, schema, request, context))
     disconnect = asyncio.create_task(wait_for_disconnect(receive))
     both = {sending, disconnect}
     try:
@@ -76,10 +76,11 @@ async def send_subscription(
 
 
 async def send_events(
-    send: Send, schema: PreparingSchema, request: GraphQLRequest, context: SubscriptionContext
+    scope: Scope, send: Send, schema: PreparingSchema, request: GraphQLRequest, context: SubscriptionContext
 ) -> None:
     async with aclosing(results_of(schema, request, context)) as results:
         async for result in results:
+            await wait_writable(scope)
             event = next_event(orjson.dumps(response_body(result, context.request_id)))
             await send({"type": "http.response.body", "body": event, "more_body": True})
     if not context.notifier.is_stopping:  # otherwise the client reconnects

@@ -35,7 +35,7 @@ from app.db.drivers.interface import DatabaseUnavailable
 from app.engine.schema import PreparingSchema
 from app.http.cors import AllowedOrigins
 from app.http.errors import OVERLOADED, request_error
-from app.http.messages import header, request_id_of
+from app.http.messages import header, request_id_of, wait_writable
 from app.schema.errors import INTERNAL, response_body
 from app.schema.transport.request_parsing import GraphQLRequest, RequestRejected, wrong_member
 from app.schema.transport.subscriptions import (
@@ -72,7 +72,8 @@ class Connection:
             if name.lower() == "authorization":
                 self.authorization = value if isinstance(value, str) else ""
         self.connection_params.clear()  # frees memory; nothing else is used
-        await self.open_context()
+        context = await self.open_context()
+        self.scope["state"]["budget"] = context.budget
         if on_sign_in := self.scope["state"].get("on_sign_in"):  # set by `serve` only
             on_sign_in()
 
@@ -104,6 +105,7 @@ class Socket(ASGIWebSocketAdapter):
         if self.ws.application_state is WebSocketState.DISCONNECTED:
             raise WebSocketDisconnected
         try:
+            await wait_writable(self.ws.scope)
             await self.ws.send_text(orjson.dumps(message).decode())
         except WebSocketDisconnect as fault:
             raise WebSocketDisconnected from fault
@@ -159,7 +161,7 @@ class Handler(BaseGraphQLTransportWSHandler[Connection, None]):
         request = GraphQLRequest(operation.query, operation.variables, operation.operation_name, None)
         admission: AdmissionControl = self.context.scope["state"]["admission"]
         try:
-            if not admission.admit_operation():
+            if not admission.admit_operation(self.context.scope["state"]["budget"]):
                 await self.send_error(operation, OVERLOADED_MESSAGE, OVERLOADED)
                 return
             if is_subscription(self.schema, request):

@@ -101,6 +101,8 @@ def request_metrics(sources: MetricSources) -> Iterator[Metric]:
     yield gauge("care_websockets_open", "Open websockets.", sockets["opened"] - sockets["closed"])
     closes = dict.fromkeys(CLOSES, 0) | counters.closes
     yield counter("care_websocket_closes", "Websockets closed, by side and close code.", closes, "by", "code")
+    text = "Seconds for which a request held the event loop, if longer than 50 ms."
+    yield histogram("care_event_loop_held_seconds", text, {"": counters.long_slices})
     codes = dict.fromkeys(CODES, 0) | counters.codes
     yield counter("care_graphql_errors", "Errors in GraphQL responses.", codes, "code")
     names = {*sources.operations, OTHER} if sources.operations else ()

@@ -48,6 +48,7 @@ LIMIT_LABELS = [
     "websockets that are not signed in",
     "subscriptions of a viewer",
     "points a minute",
+    "unsent bytes of a viewer",
     "client identifiers an hour",
     # of a document, in `engine/limits.py`
     "tokens",

@@ -1,0 +1,141 @@
+"""What each viewer may take of a process: points in a minute, and its work and memory at this moment.
+
+All of it is counted by each process, and by the monotonic clock, so setting the wall clock changes no limit.
+"""
+
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from ipaddress import IPv6Address
+from math import ceil
+from typing import Any
+
+from app.care.errors import RateLimited
+from app.telemetry import counters
+
+MINUTE = 60
+MAX_VIEWERS = 10_000
+MAX_ADDRESSES = 1_000
+MAX_UNSENT = 16 * 1024 * 1024  # bytes of responses that the connections of a viewer have not accepted yet
+SMOOTHING = 0.2  # weight of the newest request in the moving average
+Ticks = Callable[[], float]  # seconds of the monotonic clock
+
+
+class Budget:
+    """What one viewer takes. Requests without a valid token share one by address.
+
+    The points grow steadily up to those of a minute; without points there is no rate limit. An operation that
+    costs more than that waits until the budget is full, and leaves a debt. `server/admission.py` says what
+    happens to a viewer who takes too much of the rest.
+    """
+
+    __slots__ = (
+        "left",
+        "moment",
+        "points",
+        "running",
+        "seconds_each",
+        "seconds_owed",
+        "ticks",
+        "turn",
+        "unsent",
+        "wait",
+        "waiting",
+    )
+
+    def __init__(self, points: int = 0, ticks: Ticks = time.monotonic) -> None:
+        self.points = points
+        self.ticks = ticks
+        self.left = float(points)
+        self.moment = ticks()
+        self.wait = 0  # seconds until the last rejected operation would be accepted
+        self.running = 0  # received requests whose response is not complete
+        self.waiting = 0  # of these, requests that have not started
+        self.seconds_each = 0.0  # average time of a request on the event loop
+        self.seconds_owed = 0.0  # time on the event loop beyond the viewer's share, as of `turn`
+        self.turn = 0
+        self.unsent = 0  # bytes of responses that slow connections have not accepted
+
+    def grow(self) -> None:
+        now = self.ticks()
+        self.left = min(self.points, self.left + (now - self.moment) * self.points / MINUTE)
+        self.moment = now
+
+    def charge(self, cost: int) -> None:
+        if not self.points:
+            return
+        self.grow()
+        needed = min(cost, self.points)
+        if self.left < needed:
+            self.wait = max(1, ceil((needed - self.left) * MINUTE / self.points))
+            counters.limits["points a minute"] += 1
+            raise RateLimited(self.wait)
+        self.left -= cost
+
+    def seconds_until_full(self) -> int:
+        return ceil((self.points - self.left) * MINUTE / self.points)
+
+    def note_request(self, seconds: float) -> None:
+        """Counts the time of a complete request on the event loop."""
+        self.seconds_each += SMOOTHING * (seconds - self.seconds_each)
+
+
+class Unsent:
+    """The bytes of responses that one connection has not accepted, which count for its viewer."""
+
+    __slots__ = ("budget", "size")
+
+    def __init__(self) -> None:
+        self.budget: Budget | None = None
+        self.size = 0
+
+    def hold(self, budget: Budget, size: int) -> bool:
+        """False if the viewer's connections together have too many of them."""
+        self.release()
+        self.budget, self.size = budget, size
+        budget.unsent += size
+        if budget.unsent <= MAX_UNSENT:
+            return True
+        counters.limits["unsent bytes of a viewer"] += 1
+        return False
+
+    def release(self) -> None:
+        if self.budget is not None:
+            self.budget.unsent -= self.size
+            self.budget = None
+
+
+class Budgets:
+    """The budgets of the latest viewers and addresses. One that was dropped from memory starts anew."""
+
+    def __init__(self, points: int = 0, ticks: Ticks = time.monotonic) -> None:
+        self.points = points
+        self.ticks = ticks
+        self.viewers: OrderedDict[Hashable, Budget] = OrderedDict()
+        self.addresses: OrderedDict[str, Budget] = OrderedDict()
+
+    def of(self, viewer: Hashable) -> Budget:
+        return latest(self.viewers, viewer, MAX_VIEWERS, lambda: Budget(self.points, self.ticks))
+
+    def of_address(self, address: str) -> Budget:
+        """The budget of requests without a valid token. They cost no points."""
+        return latest(self.addresses, network_of(address), MAX_ADDRESSES, Budget)
+
+
+def network_of(address: str) -> str:
+    """The address, or the network of IPv6, in which one caller can have any number of addresses."""
+    if ":" not in address:
+        return address
+    parsed = IPv6Address(address)
+    return str(parsed.ipv4_mapped or parsed.packed[:8].hex())
+
+
+def latest(known: "OrderedDict[Any, Budget]", key: Hashable, most: int, make: Callable[[], Budget]) -> Budget:
+    found = known.get(key)
+    if found is None:
+        found = known[key] = make()
+        if len(known) > most:
+            known.popitem(last=False)
+    else:
+        known.move_to_end(key)
+    return found

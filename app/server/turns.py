@@ -1,0 +1,126 @@
+"""Turns on the event loop, so that the work of one viewer does not delay the requests of others.
+
+A turn is about one iteration of the event loop. The work of a request runs in slices, from one `await` that
+waits to the next. A viewer whose slices took longer than the share of a turn sits out the following turns, in
+which other viewers run and new connections are accepted; if there are none, these turns take microseconds.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine, Generator
+from contextvars import Context, ContextVar
+from time import perf_counter
+from typing import Any
+
+from app.care.budgets import Budget
+from app.telemetry import counters
+
+SHARE_SECONDS = 0.005  # of one viewer in a turn
+TURN_SECONDS = 0.025  # of all viewers; longer by the last slice
+MAX_SECONDS_OWED = 0.25
+LONG_SECONDS = 0.05  # a slice that is logged
+LOG_SECONDS = 1.0  # between two of these log lines
+
+State = dict[str, Any]  # of a request or a websocket: `budget`, `spent` seconds, and what names its work
+
+STATE: ContextVar[State | None] = ContextVar("state", default=None)
+
+logger = logging.getLogger("care.server")
+
+
+class Turns:
+    """One per process."""
+
+    def __init__(
+        self,
+        describe: Callable[[State], str] = lambda state: "a request",
+        clock: Callable[[], float] = perf_counter,
+    ) -> None:
+        self.describe = describe
+        self.clock = clock
+        self.number = 0
+        self.used = 0.0  # seconds of this turn
+        self.is_ending = False  # whether the end of this turn is scheduled
+        self.logged = 0.0
+
+    def may_run(self, budget: Budget) -> bool:
+        """Whether a slice of this viewer may run in this turn."""
+        owed = budget.seconds_owed
+        if budget.turn != self.number:
+            owed = max(0.0, owed - (self.number - budget.turn) * SHARE_SECONDS)
+            budget.seconds_owed, budget.turn = owed, self.number
+        if owed < SHARE_SECONDS and self.used < TURN_SECONDS:
+            return True
+        self.schedule_end()
+        return False
+
+    def add(self, state: State, seconds: float) -> None:
+        """Counts a slice that has run."""
+        self.used += seconds
+        state["spent"] += seconds
+        budget: Budget = state["budget"]
+        budget.seconds_owed = min(budget.seconds_owed + seconds, MAX_SECONDS_OWED)
+        if not self.is_ending:
+            self.schedule_end()
+        if seconds > LONG_SECONDS:
+            self.note_long(state, seconds)
+
+    def schedule_end(self) -> None:
+        """Slices that sit out this turn are scheduled later, so they run in the next one."""
+        if not self.is_ending:
+            self.is_ending = True
+            asyncio.get_running_loop().call_soon(self.end, context=NO_STATE)
+
+    def end(self) -> None:
+        self.number += 1
+        self.used = 0.0
+        self.is_ending = False
+
+    def note_long(self, state: State, seconds: float) -> None:
+        counters.long_slices.add(seconds)
+        now = self.clock()
+        if now - self.logged > LOG_SECONDS:
+            self.logged = now
+            logger.warning("%s held the event loop for %.0f ms", self.describe(state), seconds * 1000)
+
+    def create_task(self, loop: asyncio.AbstractEventLoop, work: Any, **options: Any) -> "asyncio.Task[Any]":
+        """The task factory: a task that a request starts runs in turns too."""
+        context: Context | None = options.get("context")
+        state = STATE.get() if context is None else context.get(STATE)
+        if state is not None:
+            work = Sliced(work, state, self)
+        return asyncio.Task(work, loop=loop, **options)
+
+
+NO_STATE = Context()
+
+
+class Sliced(Coroutine[Any, Any, Any]):
+    """Runs a coroutine in turns. A task calls `send` for each slice; None makes it call again in the next
+    iteration of the event loop."""
+
+    __slots__ = ("state", "turns", "work")
+
+    def __init__(self, work: Coroutine[Any, Any, Any], state: State, turns: Turns) -> None:
+        self.work = work
+        self.state = state
+        self.turns = turns
+
+    def send(self, value: Any) -> Any:
+        if not self.turns.may_run(self.state["budget"]):
+            return None
+        clock = self.turns.clock
+        began = clock()
+        try:
+            return self.work.send(None)
+        finally:
+            self.turns.add(self.state, clock() - began)
+
+    def throw(self, *fault: Any) -> Any:
+        return self.work.throw(*fault)
+
+    def close(self) -> None:
+        self.work.close()
+
+    def __await__(self) -> Generator[Any, Any, Any]:
+        return self.work.__await__()

@@ -1,0 +1,153 @@
+"""Processor instructions of one request of each operation, which noise on the machine does not change.
+
+python bench/instructions.py [-o R1,G4] [--project DIR]
+
+Runs the service of a checkout under `valgrind --tool=callgrind` on SQLite, without sockets: 16 connections
+pass the bytes of a request to the HTTP protocol, wait for all responses and start again. The figure is the
+difference between a long run and a short one, divided by the number of requests; it includes all threads.
+"""
+
+import argparse
+import asyncio
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import expected
+from overload import raw
+from report import PROJECT
+from servers import SECRET, WORK, data_folder, master_database, new_request, read_targets, remove_database
+
+CONNECTIONS = 16
+SHORT, LONG = 6, 26  # requests of each connection
+VALGRIND = ("valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null")
+OPERATIONS = ["R1", "R2", "R3", "R4", "G1", "G2", "G3", "G4"]
+
+
+class Transport:
+    """Counts the responses instead of sending them."""
+
+    def __init__(self) -> None:
+        self.responses: asyncio.Queue[bytes] = asyncio.Queue()
+
+    def write(self, data: bytes) -> None:
+        self.responses.put_nowait(data)
+
+    def get_extra_info(self, name: str, default: Any = None) -> Any:
+        return ("127.0.0.1", 1) if name in ("peername", "sockname") else default
+
+    def get_write_buffer_size(self) -> int:
+        return 0
+
+    def is_closing(self) -> bool:
+        return False
+
+    def pause_reading(self) -> None: ...
+
+    def resume_reading(self) -> None: ...
+
+
+def without_time_limits() -> None:
+    """Under valgrind everything takes fifty times as long."""
+    from app.server import admission
+
+    admission.MAX_WAIT = 1e9
+    try:
+        from app.server import turns
+    except ImportError:
+        return  # an earlier version
+    admission.MAX_STANDING_WAIT = turns.SHARE_SECONDS = turns.TURN_SECONDS = turns.LONG_SECONDS = 1e9
+
+
+async def drive(requests: list[bytes], rounds: int) -> None:
+    import uvicorn
+    from uvicorn.server import ServerState
+
+    from app.main import create_app, freeze_loaded_objects
+    from app.server.protocol import EdgeProtocol
+
+    without_time_limits()
+    config = uvicorn.Config(create_app(), lifespan="on", log_level="warning")
+    config.load()
+    lifespan = config.lifespan_class(config)
+    await lifespan.startup()
+    freeze_loaded_objects()
+    connections = [EdgeProtocol(config, ServerState(), lifespan.state.copy()) for _ in range(CONNECTIONS)]
+    transports = [Transport() for _ in connections]
+    for connection, transport in zip(connections, transports, strict=True):
+        connection.connection_made(transport)  # type: ignore[arg-type]
+    for number in range(rounds):
+        for place, connection in enumerate(connections):
+            connection.data_received(requests[(number * CONNECTIONS + place) % len(requests)])
+        for transport in transports:
+            response = await transport.responses.get()
+            assert response.startswith(b"HTTP/1.1 200"), response
+    await lifespan.shutdown()
+
+
+def count(project: Path, files: list[Path], rounds: int, database: Path) -> int:
+    """The instructions of a whole run."""
+    fresh = WORK / f"instructions-{os.getpid()}.db"
+    shutil.copyfile(database, fresh)
+    done = subprocess.run(
+        [*VALGRIND, sys.executable, __file__, "--drive", str(rounds), *map(str, files)],
+        cwd=project,
+        env={
+            **{name: value for name, value in os.environ.items() if not name.startswith("CARE_")},
+            "CARE_ENV": "development",
+            "CARE_DATABASE_URL": f"sqlite:///{fresh}",
+            "CARE_TOKEN_SECRET": SECRET,
+            "CARE_LOG_LEVEL": "warning",
+            "CARE_AUDIT": "off",
+            "CARE_LEGACY_RETRY_WINDOW": "0",
+            "CARE_LOOP_READ_MS": "1000",
+            "CARE_RATE_LIMIT": "1000000000",
+            "PYTHONHASHSEED": "0",
+            "PYTHONPATH": str(project),
+        },
+        capture_output=True,
+        text=True,
+    )
+    remove_database(fresh)
+    found = re.search(r"Collected : (\d+)", done.stderr)
+    assert done.returncode == 0 and found, done.stderr[-3000:]
+    return int(found[1])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("-o", "--operations", default=",".join(OPERATIONS))
+    parser.add_argument("--project", type=Path, default=Path(__file__).resolve().parent.parent)
+    parser.add_argument("--drive", type=int, help=argparse.SUPPRESS)
+    parser.add_argument("files", nargs="*", type=Path, help=argparse.SUPPRESS)
+    args = parser.parse_args()
+    if args.drive:
+        asyncio.run(drive([file.read_bytes() for file in args.files], args.drive))
+        return
+    WORK.mkdir(parents=True, exist_ok=True)
+    target = read_targets()[0][PROJECT]
+    data = data_folder(1)
+    database = master_database(target, data, False)
+    assert isinstance(database, Path)
+    truth = expected.open_dataset(data / "dataset.db")
+    counts = {}
+    for operation in args.operations.split(","):
+        files = []
+        for number, values in enumerate(expected.request_values(truth, operation)):
+            files.append(WORK / f"{operation}-{number}")
+            files[-1].write_bytes(raw(new_request(target, operation, values), "localhost"))
+        runs = [count(args.project, files, rounds, database) for rounds in (SHORT, LONG)]
+        counts[operation] = (runs[1] - runs[0]) // ((LONG - SHORT) * CONNECTIONS)
+        print(f"{operation} {counts[operation]:>12,} instructions", flush=True)
+    print(json.dumps(counts))
+
+
+if __name__ == "__main__":
+    main()

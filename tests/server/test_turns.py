@@ -1,0 +1,210 @@
+"""Promise: the work of one viewer does not delay the requests of others by more than one slice."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any
+
+import pytest
+
+from app.care.budgets import Budget
+from app.server.turns import STATE, Sliced, State, Turns
+
+
+class Clock:
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def turns(clock: Clock) -> Turns:
+    return Turns(lambda state: "a request of sessions", clock)
+
+
+@pytest.fixture
+def done() -> list[str]:
+    """What has run, in order."""
+    return []
+
+
+@pytest.fixture
+def working(clock: Clock, done: list[str]) -> Callable[..., Coroutine[Any, Any, None]]:
+    async def work(name: str, milliseconds: int, slices: int = 1) -> None:
+        for number in range(slices):
+            if number:
+                await asyncio.sleep(0)
+            clock.now += milliseconds / 1000
+            done.append(name)
+
+    return work
+
+
+def state_of_viewer() -> State:
+    return {"budget": Budget(), "spent": 0.0}
+
+
+def run(main: Callable[[], Awaitable[None]]) -> None:
+    async def limited() -> None:
+        async with asyncio.timeout(10):
+            await main()
+
+    asyncio.run(limited())
+
+
+def test_the_requests_of_others_run_after_one_slice_of_a_busy_viewer(
+    turns: Turns, done: list[str], working: Any
+) -> None:
+    async def main() -> None:
+        busy, other = state_of_viewer(), state_of_viewer()
+        requests = [Sliced(working("busy", 26), busy, turns) for _ in range(4)]
+        requests += [Sliced(working("other", 1), other, turns) for _ in range(2)]
+        await asyncio.gather(*map(asyncio.Task, requests))
+
+    run(main)
+
+    assert done == ["busy", "other", "other", "busy", "busy", "busy"]
+
+
+def test_the_later_slices_of_a_request_wait_for_their_turn_too(
+    turns: Turns, done: list[str], working: Any
+) -> None:
+    async def main() -> None:
+        busy, other = state_of_viewer(), state_of_viewer()
+        first = asyncio.Task(Sliced(working("busy", 12, slices=3), busy, turns))
+        second = asyncio.Task(Sliced(working("other", 1, slices=6), other, turns))
+        await asyncio.gather(first, second)
+
+    run(main)
+
+    assert done == ["busy", "other", "other"] * 3
+
+
+def test_a_new_connection_is_accepted_between_two_slices_of_a_busy_viewer(
+    turns: Turns, done: list[str], working: Any
+) -> None:
+    """asyncio takes five iterations of the event loop from a connection to its first request."""
+
+    async def main() -> None:
+        busy = state_of_viewer()
+        requests = [asyncio.Task(Sliced(working("busy", 26), busy, turns)) for _ in range(2)]
+        for _ in range(5):
+            await asyncio.sleep(0)
+        done.append("connection")
+        await asyncio.gather(*requests)
+
+    run(main)
+
+    assert done == ["busy", "connection", "busy"]
+
+
+def test_short_slices_run_in_the_same_turn(turns: Turns, done: list[str], working: Any) -> None:
+    async def main() -> None:
+        state = state_of_viewer()
+        requests = [asyncio.Task(Sliced(working("short", 1), state, turns)) for _ in range(5)]
+        await asyncio.sleep(0)
+        assert done == ["short"] * 5
+        await asyncio.gather(*requests)
+
+    run(main)
+
+
+def test_all_viewers_together_have_a_limit_in_a_turn(turns: Turns, done: list[str], working: Any) -> None:
+    async def main() -> None:
+        requests = [asyncio.Task(Sliced(working("each", 10), state_of_viewer(), turns)) for _ in range(9)]
+        await asyncio.sleep(0)
+        assert done == ["each"] * 3
+        await asyncio.sleep(0)
+        assert done == ["each"] * 6
+        await asyncio.gather(*requests)
+
+    run(main)
+
+
+def test_what_a_viewer_owes_is_bounded(turns: Turns, done: list[str], working: Any) -> None:
+    async def main() -> None:
+        busy = state_of_viewer()
+        await asyncio.Task(Sliced(working("busy", 60_000), busy, turns))
+        waiting = asyncio.Task(Sliced(working("busy", 1), busy, turns))
+        for _ in range(51):
+            await asyncio.sleep(0)
+        assert waiting.done()
+
+    run(main)
+
+
+def test_the_tasks_that_a_request_starts_count_for_its_viewer(
+    turns: Turns, done: list[str], working: Any
+) -> None:
+    async def resolve_fields() -> None:
+        await asyncio.gather(*[working("field", 26) for _ in range(2)])
+
+    async def main() -> None:
+        asyncio.get_running_loop().set_task_factory(turns.create_task)
+        busy, other = state_of_viewer(), state_of_viewer()
+
+        async def request() -> None:
+            STATE.set(busy)
+            await resolve_fields()
+
+        first = asyncio.Task(Sliced(request(), busy, turns))
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        second = asyncio.Task(Sliced(working("other", 1), other, turns))
+        await asyncio.gather(first, second)
+        assert busy["spent"] == pytest.approx(0.052)
+        assert other["spent"] == pytest.approx(0.001)
+
+    run(main)
+
+    assert done == ["field", "other", "field"]
+
+
+def test_a_request_can_be_cancelled_while_it_waits_for_its_turn(
+    turns: Turns, done: list[str], working: Any
+) -> None:
+    async def request() -> None:
+        try:
+            await working("busy", 26)
+            await asyncio.sleep(0)
+        finally:
+            done.append("closed")
+
+    async def main() -> None:
+        busy = state_of_viewer()
+        started = asyncio.Task(Sliced(request(), busy, turns))
+        waiting = asyncio.Task(Sliced(request(), busy, turns))
+        await asyncio.sleep(0)
+        started.cancel()
+        waiting.cancel()
+        results = await asyncio.gather(started, waiting, return_exceptions=True)
+        assert [type(result) for result in results] == [asyncio.CancelledError] * 2
+
+    run(main)
+
+    assert done == ["busy", "closed"]
+
+
+def test_the_log_names_what_held_the_event_loop_at_most_once_a_second(
+    turns: Turns, clock: Clock, working: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    clock.now = 1000.0
+
+    async def main() -> None:
+        state = state_of_viewer()
+        for milliseconds in (60, 70, 20, 2000):
+            await asyncio.Task(Sliced(working("busy", milliseconds), state, turns))
+
+    with caplog.at_level(logging.WARNING, "care.server"):
+        run(main)
+
+    assert caplog.messages == [
+        "a request of sessions held the event loop for 60 ms",
+        "a request of sessions held the event loop for 2000 ms",
+    ]
