@@ -13,6 +13,7 @@ from app.care.context import Context, Role, Viewer, utc_now
 from app.care.errors import CareError
 from app.care.rate_limits import IdentifierLimiter
 from app.db.audit.recorder import Recorder
+from app.db.drivers.fair_turns import CALLER
 from app.db.drivers.interface import Database
 from app.db.sql import Operation
 from app.db.statements.accounts import FIND_CAREGIVER, FIND_CLIENT
@@ -91,6 +92,7 @@ class Authenticator:
                 except CareError as refusal:
                     self.verifier.refusals.note(refusal, request_id)
                     raise
+            CALLER.set(account.budget)
         return Context(
             account.viewer if account else None,
             self.db,

@@ -2,7 +2,6 @@
 
 import asyncio
 import sqlite3
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from datetime import datetime
 from functools import partial
@@ -13,6 +12,7 @@ from typing import Any, TypeVar
 
 import orjson
 
+from app.db.drivers.fair_turns import FairThreads
 from app.db.drivers.group_commit import Writer
 from app.db.drivers.interface import DatabaseError, DatabaseUnavailable, Failed, Occupancy, run_steps
 from app.db.moments import moment_as_text
@@ -67,7 +67,7 @@ class SqliteDatabase:
         self.opened: set[Reader] = set()
         self.max_idle = threads + 1
         self.max_opened = threads * READS_PER_THREAD
-        self.threads = ThreadPoolExecutor(threads, thread_name_prefix="reader")
+        self.threads = FairThreads(threads, "reader")
         self.writer = Writer(partial(connect_writer, path), run_in_transaction, failed)
         self.written = asyncio.Event()  # set after each write, for the event feed
 
@@ -78,8 +78,8 @@ class SqliteDatabase:
             raise DatabaseUnavailable
         reader = self.take_reader() if self.loop_seconds else None
         if reader is None:
-            began, loop = perf_counter(), asyncio.get_running_loop()
-            result = await loop.run_in_executor(self.threads, self.read_in_thread, operation)
+            began = perf_counter()
+            result = await asyncio.wrap_future(self.threads.submit(partial(self.read_in_thread, operation)))
             counters.reads_in_threads.add(perf_counter() - began)
             return result
         late_step = None
@@ -99,7 +99,7 @@ class SqliteDatabase:
         return result
 
     async def continue_in_thread(self, reader: "Reader", operation: Operation[Result], step: Step) -> Result:
-        submitted = self.threads.submit(self.run_in_thread, reader, operation, step)
+        submitted = self.threads.submit(partial(self.run_in_thread, reader, operation, step))
         try:
             return await asyncio.wrap_future(submitted)
         finally:

@@ -1,0 +1,94 @@
+"""Turns at the connections or threads of a database. They pass from caller to caller, so a caller with many
+operations delays those of others by one operation."""
+
+import asyncio
+from collections import OrderedDict, deque
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextvars import ContextVar
+from functools import partial
+from threading import Lock
+from typing import Any, Generic, TypeVar
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+CALLER: ContextVar[Any] = ContextVar("caller", default=None)  # for whom the current task works
+
+
+class FairQueue(Generic[Item]):
+    """A queue for each caller, read in turn."""
+
+    def __init__(self) -> None:
+        self.items: OrderedDict[Any, deque[Item]] = OrderedDict()  # by caller
+        self.lock = Lock()
+
+    def put(self, item: Item) -> None:
+        with self.lock:
+            self.items.setdefault(CALLER.get(), deque()).append(item)
+
+    def get(self) -> Item:
+        with self.lock:
+            caller, items = self.items.popitem(last=False)
+            item = items.popleft()
+            if items:
+                self.items[caller] = items  # behind all other callers
+            return item
+
+
+class FairTurns:
+    """A semaphore."""
+
+    def __init__(self, number: int) -> None:
+        self.free = number
+        self.waiting: FairQueue[asyncio.Future[None]] = FairQueue()
+
+    async def acquire(self) -> None:
+        if self.free:
+            self.free -= 1
+            return
+        turn = asyncio.get_running_loop().create_future()
+        self.waiting.put(turn)
+        try:
+            await turn
+        except asyncio.CancelledError:
+            if not turn.cancelled():  # the turn has just come
+                self.release()
+            raise
+
+    def release(self) -> None:
+        while self.waiting.items:
+            turn = self.waiting.get()
+            if not turn.done():
+                turn.set_result(None)
+                return
+        self.free += 1
+
+
+class FairThreads:
+    """A thread pool."""
+
+    def __init__(self, number: int, name: str) -> None:
+        self.threads = ThreadPoolExecutor(number, thread_name_prefix=name)
+        self.waiting: FairQueue[tuple[Future[Any], partial[Any]]] = FairQueue()
+
+    def submit(self, work: "partial[Result]") -> "Future[Result]":
+        submitted: Future[Result] = Future()
+        self.waiting.put((submitted, work))
+        self.threads.submit(self.run_next)
+        return submitted
+
+    def run_next(self) -> None:
+        submitted, work = self.waiting.get()
+        if not submitted.set_running_or_notify_cancel():
+            return
+        try:
+            result = work()
+        except BaseException as fault:
+            submitted.set_exception(fault)
+            del submitted  # a reference cycle with the traceback
+        else:
+            submitted.set_result(result)
+
+    def shutdown(self) -> None:
+        """Completes all submitted work first."""
+        self.threads.shutdown()

@@ -1,0 +1,115 @@
+"""Promise: at the connections and threads of a database, a caller with many operations delays those of others
+by one operation."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from concurrent.futures import Future
+from contextvars import copy_context
+from functools import partial
+from threading import Event
+
+import pytest
+
+from app.db.drivers.fair_turns import CALLER, FairThreads, FairTurns
+
+pytestmark = pytest.mark.sqlite_only
+
+
+class Operations:
+    """Operations that wait for a turn; `done` has their callers in the order of their turns."""
+
+    def __init__(self) -> None:
+        self.turns = FairTurns(1)
+        self.done: list[str] = []
+
+    async def run(self, caller: str) -> None:
+        CALLER.set(caller)
+        await self.turns.acquire()
+        try:
+            await asyncio.sleep(0)
+            self.done.append(caller)
+        finally:
+            self.turns.release()
+
+    def start(self, *callers: str) -> list[asyncio.Task[None]]:
+        return [asyncio.create_task(self.run(caller), context=copy_context()) for caller in callers]
+
+
+def run(main: Callable[[], Awaitable[None]]) -> None:
+    async def limited() -> None:
+        async with asyncio.timeout(10):
+            await main()
+
+    asyncio.run(limited())
+
+
+def test_turns_pass_from_caller_to_caller() -> None:
+    operations = Operations()
+
+    async def main() -> None:
+        await asyncio.gather(*operations.start("busy", "busy", "busy", "busy", "other", "third", "other"))
+
+    run(main)
+
+    assert operations.done == ["busy", "busy", "other", "third", "busy", "other", "busy"]
+    assert (operations.turns.free, len(operations.turns.waiting.items)) == (1, 0)
+
+
+def test_a_cancelled_operation_loses_no_turn() -> None:
+    operations = Operations()
+
+    async def main() -> None:
+        running, waiting, last = operations.start("first", "second", "third")
+        await asyncio.sleep(0)
+        waiting.cancel()
+        await asyncio.gather(running, waiting, last, return_exceptions=True)
+
+    run(main)
+
+    assert operations.done == ["first", "third"]
+    assert (operations.turns.free, len(operations.turns.waiting.items)) == (1, 0)
+
+
+def test_a_turn_that_comes_to_a_cancelled_operation_passes_on() -> None:
+    turns = FairTurns(1)
+
+    async def main() -> None:
+        await turns.acquire()
+        waiting = asyncio.create_task(turns.acquire())
+        await asyncio.sleep(0)
+        turns.release()
+        waiting.cancel()
+        await asyncio.gather(waiting, return_exceptions=True)
+
+    run(main)
+
+    assert (turns.free, len(turns.waiting.items)) == (1, 0)
+
+
+def test_threads_work_for_one_caller_after_the_other() -> None:
+    threads, may_run = FairThreads(1, "test"), Event()
+    done: list[str] = []
+    threads.submit(partial(may_run.wait, 10))
+
+    for caller in ("busy", "busy", "busy", "other"):
+        copy_context().run(submit_for, threads, caller, done)
+    cancelled = copy_context().run(submit_for, threads, "other", done)
+    assert cancelled.cancel()
+    may_run.set()
+    threads.shutdown()
+
+    assert done == ["busy", "other", "busy", "busy"]
+
+
+def submit_for(threads: FairThreads, caller: str, done: list[str]) -> Future[None]:
+    CALLER.set(caller)
+    return threads.submit(partial(done.append, caller))
+
+
+def test_a_fault_in_a_thread_reaches_its_caller() -> None:
+    threads = FairThreads(1, "test")
+
+    submitted = threads.submit(partial(int, "x"))
+    threads.shutdown()
+
+    assert isinstance(submitted.exception(), ValueError)
