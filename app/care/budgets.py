@@ -17,7 +17,6 @@ MINUTE = 60
 MAX_VIEWERS = 10_000
 MAX_ADDRESSES = 1_000
 MAX_UNSENT = 16 * 1024 * 1024  # bytes of responses that the connections of a viewer have not accepted yet
-SMOOTHING = 0.2  # weight of the newest request in the moving average
 Ticks = Callable[[], float]  # seconds of the monotonic clock
 
 
@@ -34,6 +33,7 @@ class Budget:
         "moment",
         "points",
         "running",
+        "seconds",
         "seconds_each",
         "seconds_owed",
         "ticks",
@@ -51,6 +51,7 @@ class Budget:
         self.wait = 0  # seconds until the last rejected operation would be accepted
         self.running = 0  # received requests whose response is not complete
         self.waiting = 0  # of these, requests that have not started
+        self.seconds = 0.0  # on the event loop, since the last request has started
         self.seconds_each = 0.0  # average time of a request on the event loop
         self.seconds_owed = 0.0  # time on the event loop beyond the viewer's share, as of `turn`
         self.turn = 0
@@ -74,10 +75,6 @@ class Budget:
 
     def seconds_until_full(self) -> int:
         return ceil((self.points - self.left) * MINUTE / self.points)
-
-    def note_request(self, seconds: float) -> None:
-        """Counts the time of a complete request on the event loop."""
-        self.seconds_each += SMOOTHING * (seconds - self.seconds_each)
 
 
 class Unsent:

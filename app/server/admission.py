@@ -3,7 +3,6 @@
 import asyncio
 from collections import deque
 from collections.abc import Callable, Mapping
-from time import perf_counter
 from typing import Any, Protocol
 
 from app.care.budgets import MAX_UNSENT, Budget, Budgets
@@ -13,7 +12,7 @@ from app.settings import Settings
 USUAL = (b"Bearer ", b"bearer ")
 MAX_WAIT = 0.25  # seconds that an accepted request may wait for the event loop
 MAX_STANDING_WAIT = 0.025  # the same while requests have been waiting for longer than MAX_WAIT
-SMOOTHING = 0.05  # weight of the newest request in the moving average
+SMOOTHING, SMOOTHING_OF_VIEWER = 0.05, 0.2  # weights of the newest request in the moving averages
 
 
 class HasBudget(Protocol):
@@ -42,7 +41,7 @@ class AdmissionControl:
         self.queued = 0  # requests that the event loop has not started yet
         self.viewers_waiting = 0  # viewers, or addresses, of these requests
         self.seconds_each = 0.0  # average time between the starts of two queued requests
-        self.last_start = perf_counter()
+        self.last_start = self.turns.clock()
         self.last_idle = self.last_start  # the last start after which no request was queued
         # Whether a request waited at the last start. The time to the next start is then that of one request.
         self.another_was_queued = False
@@ -95,10 +94,12 @@ class AdmissionControl:
 
     def dequeue(self, budget: Budget) -> None:
         """Called when the event loop starts a request."""
-        now = perf_counter()
+        now = self.turns.slice_start
         if self.another_was_queued:
             each = min(now - self.last_start, MAX_WAIT)  # the process may have been paused
             self.seconds_each += (SMOOTHING if self.seconds_each else 1) * (each - self.seconds_each)
+        budget.seconds_each += SMOOTHING_OF_VIEWER * (budget.seconds - budget.seconds_each)
+        budget.seconds = 0.0
         self.queued -= 1
         budget.waiting -= 1
         self.viewers_waiting -= not budget.waiting

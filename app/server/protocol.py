@@ -8,7 +8,6 @@ import asyncio
 import sys
 from collections import deque
 from contextvars import Context
-from functools import partial
 from typing import Any
 from urllib.parse import unquote
 
@@ -31,7 +30,7 @@ from app.server.rejections import (
 from app.server.request_cycle import RequestCycle
 from app.server.request_heads import AUTHORIZATION, find_head_error, simple_target
 from app.server.timeouts import BODY, HEADERS, IDLE, RESPONSE, TimedProtocol
-from app.server.turns import Sliced, State
+from app.server.turns import Sliced
 from app.telemetry import counters
 
 MAX_HEADER_BYTES = 64 * 1024  # also of chunk extensions and trailers without body bytes in between
@@ -169,9 +168,7 @@ class EdgeProtocol(TimedProtocol):
             return
         self.phase, self.phase_since = BODY, self.now()
         self.budget = self.budget_of(self.headers_by_name.get(b"authorization"))
-        if self.admission.is_full() and self.is_overloaded(self.budget) and self.is_ready():
-            self.is_rejected = True
-        elif len(self.queued) >= MAX_PIPELINED:
+        if len(self.queued) >= MAX_PIPELINED:
             self.close_after_responses()
         else:
             self.begin_cycle("1.0" if version == "1.0" else "1.1")
@@ -209,12 +206,7 @@ class EdgeProtocol(TimedProtocol):
             "raw_path": raw_path,
             "query_string": query,
             "headers": self.headers,
-            "state": {
-                **self.app_state,
-                "budget": self.budget,
-                "spent": 0.0,
-                "wait_writable": self.flow.drain,
-            },
+            "state": {**self.app_state, "budget": self.budget, "wait_writable": self.flow.drain},
         }
         if len(self.headers_by_name) == len(self.headers):
             scope[HEADERS_BY_NAME] = self.headers_by_name
@@ -256,10 +248,13 @@ class EdgeProtocol(TimedProtocol):
         self.unparsed = b"\r\n".join([*lines, b"", self.chunk[fault.args[0] :]])
 
     def handle_websocket_upgrade(self) -> None:
-        if self.discards_input or self.is_rejected:
+        if self.discards_input:
             return
         if not self.is_ready():
             self.abort()
+            return
+        if self.is_overloaded(self.budget):
+            self.reject_overloaded()
             return
         self.cancel_timer()
         super().handle_websocket_upgrade()
@@ -281,7 +276,9 @@ class EdgeProtocol(TimedProtocol):
 
     def check_body_headers(self) -> None:
         """Checks the announced length of an incomplete body, and responds to `Expect: 100-continue`."""
-        cycle = self.incoming  # None for a rejected request
+        if self.is_ready() and self.is_overloaded(self.budget):
+            self.is_rejected, self.incoming = True, None
+        cycle = self.incoming
         expects_continue = self.headers_by_name.get(b"expect", b"").lower() == b"100-continue"
         if self.is_rejected and expects_continue:
             self.reject_and_close(503, OVERLOADED_MESSAGE)
@@ -349,12 +346,11 @@ class EdgeProtocol(TimedProtocol):
         self.task = task = asyncio.Task(work, loop=self.loop, context=Context())
         self.tasks.add(task)
         self.admission.enqueue(task, state["budget"])
-        task.add_done_callback(partial(self.on_task_done, state))
+        task.add_done_callback(self.on_task_done)
 
-    def on_task_done(self, state: State, task: asyncio.Task[None]) -> None:
+    def on_task_done(self, task: asyncio.Task[None]) -> None:
         self.tasks.discard(task)
         self.admission.leave(task)
-        state["budget"].note_request(state["spent"])
 
     def on_response_complete(self) -> None:
         self.server_state.total_requests += 1

@@ -101,7 +101,6 @@ class EdgeSocket(WebSocketsSansIOProtocol):
         self.app_state = {
             **app_state,
             "on_sign_in": self.conn.sign_in,
-            "spent": 0.0,
             "wait_writable": partial(wait_until_set, self.writable),  # a method would be a reference cycle
         }
         self.messages = Rate(MESSAGES_AT_ONCE, MESSAGES_PER_SECOND)

@@ -21,7 +21,7 @@ MAX_SECONDS_OWED = 0.25
 LONG_SECONDS = 0.05  # a slice that is logged
 LOG_SECONDS = 1.0  # between two of these log lines
 
-State = dict[str, Any]  # of a request or a websocket: `budget`, `spent` seconds, and what names its work
+State = dict[str, Any]  # of a request or a websocket: its `budget`, and what names its work in the log
 
 STATE: ContextVar[State | None] = ContextVar("state", default=None)
 
@@ -41,6 +41,7 @@ class Turns:
         self.number = 0
         self.used = 0.0  # seconds of this turn
         self.is_ending = False  # whether the end of this turn is scheduled
+        self.slice_start = 0.0  # of the last slice
         self.logged = 0.0
 
     def may_run(self, budget: Budget) -> bool:
@@ -57,12 +58,13 @@ class Turns:
     def add(self, state: State, seconds: float) -> None:
         """Counts a slice that has run."""
         self.used += seconds
-        state["spent"] += seconds
         budget: Budget = state["budget"]
-        budget.seconds_owed = min(budget.seconds_owed + seconds, MAX_SECONDS_OWED)
+        budget.seconds += seconds
+        budget.seconds_owed += seconds
         if not self.is_ending:
             self.schedule_end()
         if seconds > LONG_SECONDS:
+            budget.seconds_owed = min(budget.seconds_owed, MAX_SECONDS_OWED)
             self.note_long(state, seconds)
 
     def schedule_end(self) -> None:
@@ -107,14 +109,14 @@ class Sliced(Coroutine[Any, Any, Any]):
         self.turns = turns
 
     def send(self, value: Any) -> Any:
-        if not self.turns.may_run(self.state["budget"]):
+        turns = self.turns
+        if not turns.may_run(self.state["budget"]):
             return None
-        clock = self.turns.clock
-        began = clock()
+        turns.slice_start = began = turns.clock()
         try:
             return self.work.send(None)
         finally:
-            self.turns.add(self.state, clock() - began)
+            turns.add(self.state, turns.clock() - began)
 
     def throw(self, *fault: Any) -> Any:
         return self.work.throw(*fault)

@@ -45,7 +45,10 @@ def test_the_slots_of_all_viewers_are_limited(admission: AdmissionControl) -> No
 def test_a_viewer_whose_requests_would_wait_too_long_is_rejected(admission: AdmissionControl) -> None:
     busy, other = Budget(), Budget()
     for _ in range(20):
-        busy.note_request(0.1)
+        [request] = received(admission, busy)
+        admission.dequeue(busy)
+        busy.seconds += 0.1
+        admission.leave(request)
     received(admission, busy, 3)
 
     assert admission.rejects(busy)

@@ -47,7 +47,7 @@ def working(clock: Clock, done: list[str]) -> Callable[..., Coroutine[Any, Any, 
 
 
 def state_of_viewer() -> State:
-    return {"budget": Budget(), "spent": 0.0}
+    return {"budget": Budget()}
 
 
 def run(main: Callable[[], Awaitable[None]]) -> None:
@@ -158,8 +158,8 @@ def test_the_tasks_that_a_request_starts_count_for_its_viewer(
         await asyncio.sleep(0)
         second = asyncio.Task(Sliced(working("other", 1), other, turns))
         await asyncio.gather(first, second)
-        assert busy["spent"] == pytest.approx(0.052)
-        assert other["spent"] == pytest.approx(0.001)
+        assert busy["budget"].seconds == pytest.approx(0.052)
+        assert other["budget"].seconds == pytest.approx(0.001)
 
     run(main)
 
