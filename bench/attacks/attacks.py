@@ -199,9 +199,12 @@ def changing_with_key(number: int) -> bytes:
     return graphql(token(ATTACKER), LONG_CHANGE, values, idempotency_key=f"key-{number}")
 
 
-def storing_a_response(service: Service) -> Received:
+KEYS = 20  # a key in use by another request is rejected
+
+
+def storing_responses(service: Service) -> Received:
     received = writing_long_descriptions(service)
-    received.add(hammer(service.port, 1, [changing_with_key(0)]))
+    received.add(hammer(service.port, 1, map(changing_with_key, range(KEYS))))
     return received
 
 
@@ -211,22 +214,23 @@ def keys_stored(service: Service) -> Received:
     return hammer(service.port, 8, map(changing_with_key, count()), 10)
 
 
-@attack("keys", prepare=storing_a_response)
+@attack("keys", prepare=storing_responses)
 def keys_replayed(service: Service) -> Received:
-    """One of them replayed to 16 connections for 10 s."""
-    return hammer(service.port, 16, (changing_with_key(0) for _ in count()), 10)
+    """20 of them replayed to 16 connections for 10 s."""
+    return hammer(service.port, 16, (changing_with_key(number % KEYS) for number in count()), 10)
 
 
-@attack("keys", prepare=storing_a_response)
+@attack("keys", prepare=storing_responses)
 def keys_unread(service: Service) -> Received:
     """200 replays that are not read, for 10 s."""
-    return unread(service, 200, changing_with_key(0))
+    return unread(service, 200)
 
 
-def unread(service: Service, connections: int, data: bytes, seconds: float = 10) -> Received:
-    for _ in range(connections):
+def unread(service: Service, connections: int, seconds: float = 10) -> Received:
+    for number in range(connections):
         HELD.append(Connection(service.port, receive_buffer=4096))
-        HELD[-1].send(data)
+        HELD[-1].send(changing_with_key(number % KEYS))
+        time.sleep(0.01)  # so that the key is free when it is sent again
     time.sleep(seconds)
     return statuses_of(HELD)
 
@@ -448,7 +452,7 @@ def audit(service: Service) -> Received:
     return received
 
 
-@attack("audit", prepare=storing_a_response, holds=True)
+@attack("audit", prepare=storing_responses, holds=True)
 def shutdown(service: Service) -> Received:
     """20 clients that do not read their responses, while the service ends."""
-    return unread(service, 20, changing_with_key(0), 1)
+    return unread(service, 20, 1)
