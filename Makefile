@@ -9,7 +9,7 @@ PAGES := app/dev/web/.npmrc $(wildcard app/dev/web/*.* app/dev/web/*/*.*)
 DISTRIBUTED := tests/access tests/audit tests/care tests/cli tests/crash/test_crash.py tests/db/test_erasing.py \
 	tests/db/test_importing.py tests/events/test_reminders.py tests/live/test_lifecycle.py
 
-.PHONY: run test soak distributed check clients pages browser litestream schema bench lock audit clean
+.PHONY: run test soak distributed check clients pages browser litestream schema bench attacks lock audit clean
 
 run: .venv/run .venv/pages
 	@CARE_ENV=development CARE_PORT=$(PORT) exec $(PY) -m app demo --serve
@@ -48,6 +48,9 @@ schema: .venv/ready  ## writes schema.graphql
 
 bench: .venv/ready  ## the benchmark with its installed peers: needs wrk, see bench/README.md
 	$(PY) bench/run.py bench
+
+attacks: .venv/ready  ## attacks of one caller on a service, and what the others notice: bench/README.md
+	$(PY) bench/attacks/run.py
 
 lock: .venv/ready  ## renews requirements.lock from pyproject.toml, and requirements-node.lock
 	$(PIP) uv
