@@ -25,6 +25,8 @@ class AdmissionControl:
         # Whether a request waited at the last start. The time to the next start is then that of one request.
         self.another_was_queued = False
         self.buffered = 0  # bytes of incomplete request bodies
+        self.incomplete_heads: dict[Any, int] = {}  # connection -> bytes of its head, the oldest first
+        self.incomplete_head_bytes = 0
         self.pending_sockets: dict[Any, Any] = {}  # websockets that have not signed in, the oldest first
         self.read_queue: deque[Any] = deque()  # websockets whose next message may be read
         self.is_draining = False  # the process finishes its requests and then ends

@@ -33,6 +33,8 @@ from app.telemetry import counters
 
 MAX_HEADER_BYTES = 64 * 1024  # also of chunk extensions and trailers without body bytes in between
 MAX_HEADERS = 100
+MAX_INCOMPLETE = 8 * 1024 * 1024  # bytes of incomplete heads of all connections
+HEADER_OVERHEAD = 160  # bytes of memory of a header beside its text
 MAX_BUFFERED = 32 * 1024 * 1024  # bytes of incomplete bodies of all connections
 MAX_PIPELINED = 100  # requests that wait for the responses before them
 GRACE_SECONDS = 0.5  # at shutdown, for a request that is in transit on an idle connection
@@ -63,6 +65,7 @@ class EdgeProtocol(TimedProtocol):
         self.shared_bytes = 0  # of these, in a read that also had the end of the previous request
         self.framing_bytes = 0  # received since the last byte of a body
         self.has_body_bytes = self.has_ended = False  # in this read: part of a body, the end of a request
+        self.headers = []
         self.headers_by_name: dict[bytes, bytes] = {}
         self.buffered = 0  # bytes of an incomplete body
         self.is_body_checked = False  # whether the headers about the body were checked
@@ -70,6 +73,7 @@ class EdgeProtocol(TimedProtocol):
         self.unparsed = b""  # received bytes for the parser to read again
         self.discards_input = False  # received bytes are discarded
         self.is_ending = False
+        self.has_incomplete_head = False  # counted in `admission.incomplete_heads`
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.connections.discard(self)
@@ -103,6 +107,8 @@ class EdgeProtocol(TimedProtocol):
             super().data_received(data)
             if not self.discards_input:
                 self.limit_partial(len(data))
+            else:
+                self.url = b""  # of a request after the rejected one
             self.chunk, data = b"", self.unparsed
 
     def quick_rejection(self, data: bytes) -> bytes | None:
@@ -110,6 +116,8 @@ class EdgeProtocol(TimedProtocol):
         Returns None for any other request."""
         target = simple_target(data)
         if target is None or target in HEALTH or self.flow.write_paused or self.is_stopping():
+            return None
+        if self.discards_input:
             return None
         counters.limits[LIMITS[OVERLOADED_MESSAGE]] += 1
         date = self.server_state.default_headers
@@ -120,18 +128,34 @@ class EdgeProtocol(TimedProtocol):
 
         The parser does not report which bytes of a read belong to which request, so bytes that share a read
         with an earlier request are not counted. One read is at most 256 KiB."""
+        if self.has_incomplete_head and (self.has_ended or self.phase is not HEADERS):
+            self.release_head()
         if self.phase is HEADERS:
             self.header_bytes += received
             if self.has_ended:
                 self.shared_bytes = self.header_bytes
-            if self.header_bytes - self.shared_bytes > MAX_HEADER_BYTES:
+            is_long = self.header_bytes - self.shared_bytes > MAX_HEADER_BYTES
+            if is_long or len(self.headers) > MAX_HEADERS:
                 self.reject_long_head()
+            else:
+                self.limit_heads()
         elif self.phase is BODY:
             self.framing_bytes = 0 if self.has_body_bytes else self.framing_bytes + received
             if self.framing_bytes > MAX_HEADER_BYTES:
                 self.reject_and_close(431, HEADERS_TOO_LONG)
             else:
                 self.limit_body()
+
+    def limit_heads(self) -> None:
+        """Limits the bytes of all incomplete heads by closing the connections that began the oldest of them:
+        rejecting the newest would let a stranger lock out everyone whose head needs two reads."""
+        heads = self.admission.incomplete_heads
+        size = self.header_bytes + HEADER_OVERHEAD * len(self.headers)
+        self.admission.incomplete_head_bytes += size - heads.get(self, 0)
+        heads[self] = size
+        self.has_incomplete_head = True
+        while self.admission.incomplete_head_bytes > MAX_INCOMPLETE:
+            next(iter(heads)).reject_and_close(503, OVERLOADED_MESSAGE)
 
     def on_message_begin(self) -> None:
         if self.discards_input:
@@ -230,6 +254,8 @@ class EdgeProtocol(TimedProtocol):
         """A server may ignore the Upgrade header. The parser does not read the body of such a request, and
         uvicorn would parse the body as the next request, so the request is parsed again without that
         header."""
+        if self.discards_input:
+            return
         fault = sys.exception()
         method = self.parser.get_method()
         if not isinstance(fault, httptools.HttpParserUpgrade) or method == b"CONNECT":
@@ -249,7 +275,7 @@ class EdgeProtocol(TimedProtocol):
             return
         self.cancel_timer()
         super().handle_websocket_upgrade()
-        self.discards_input = True
+        self.discard_input()
         self.parser = None  # type: ignore[assignment]  # a reference cycle
 
     def limit_body(self) -> None:
@@ -402,9 +428,16 @@ class EdgeProtocol(TimedProtocol):
         self.cancel_timer()
         if self.transport.is_closing():
             return
+        self.forget_request()
         self.flow.resume_reading()
         self.transport.write_eof()
         self.timer = self.loop.call_later(min(LINGER_SECONDS, self.timeout), self.transport.abort)
+
+    def forget_request(self) -> None:
+        """Frees the memory of the incoming request: otherwise many rejected ones would add up meanwhile."""
+        self.url, self.headers, self.headers_by_name, self.incoming = b"", [], {}, None
+        self.phase = RESPONSE  # in which headers are ignored
+        self.parser = None  # type: ignore[assignment]  # it keeps an incomplete header
 
     def send_400_response(self, msg: str) -> None:
         """uvicorn calls this for bytes that are not HTTP, also for bytes after a rejected request."""
@@ -426,6 +459,11 @@ class EdgeProtocol(TimedProtocol):
     def discard_input(self) -> None:
         self.discards_input = True
         self.release_body()
+        self.release_head()
+
+    def release_head(self) -> None:
+        self.has_incomplete_head = False
+        self.admission.incomplete_head_bytes -= self.admission.incomplete_heads.pop(self, 0)
 
     def release_body(self) -> None:
         self.admission.buffered -= self.buffered

@@ -1,5 +1,5 @@
-"""A websocket that floods the server is closed with a code or read slowly, before and after sign-in.
-Health checks are answered, and memory hardly grows."""
+"""A websocket that floods the server is closed with a code or read slowly, before and after sign-in. Of many
+incomplete heads the oldest are rejected. Health checks are answered, and memory hardly grows."""
 
 import asyncio
 import json
@@ -14,6 +14,7 @@ import httpx2
 import pytest
 
 from app.db.admin.migrate import migrate
+from app.server.protocol import MAX_INCOMPLETE
 from app.server.sockets import FRAMES_AT_ONCE, MAX_PENDING, MESSAGES_AT_ONCE, PENDING_BYTES, PENDING_FRAMES
 from tests import keys
 from tests.callers import load
@@ -275,3 +276,50 @@ def test_many_flooding_websockets_use_little_memory(served: Served, name: str) -
 
         assert answers == [{"type": "pong"}] * len(answers)
         assert served.memory() - before < 50 * MIB
+
+
+# --- many incomplete heads ---
+
+HEAD = request("GET", "/livez", b"x-long: %b\r\n" % (b"y" * 60_000)).removesuffix(b"\r\n")
+AT_MOST = MAX_INCOMPLETE // len(HEAD)
+
+
+def test_the_oldest_incomplete_heads_are_rejected_first(served: Served) -> None:
+    with ExitStack() as stack:
+        oldest = stack.enter_context(served.connection())
+        oldest.send(HEAD)
+        others = [stack.enter_context(served.connection()) for _ in range(AT_MOST)]
+        for one in others:
+            one.send(HEAD)
+        rejected = oldest.receive()
+        assert oldest.read_to_end() == b""
+        newest = others[-1].fetch(b"\r\n")
+        in_two_pieces = stack.enter_context(served.connection())
+        in_two_pieces.send(LIVEZ[:10])
+        in_two_pieces.wait()
+        second = in_two_pieces.fetch(LIVEZ[10:])
+
+    assert (rejected.status, rejected.message) == (503, "server overloaded")
+    assert (newest.status, second.status) == (200, 200)
+
+
+MANY_HEADS = {
+    "long headers": (HEAD, 4 * AT_MOST),
+    "many headers": (request("GET", "/livez", b"x: y\r\n" * 98).removesuffix(b"\r\n"), 700),
+}
+
+
+@pytest.mark.parametrize("name", MANY_HEADS)
+def test_many_incomplete_heads_use_little_memory(served: Served, name: str) -> None:
+    head, count = MANY_HEADS[name]
+
+    with ExitStack() as stack:
+        connections = [stack.enter_context(served.connection()) for _ in range(count)]
+        served.memory()
+        before = served.memory()
+        for one in connections:
+            one.send(head)
+        assert served.fetch(LIVEZ).status == 200
+
+        assert connections[0].receive().status == 503
+        assert served.memory() - before < 2 * MAX_INCOMPLETE
