@@ -5,8 +5,10 @@ from collections import deque
 from time import perf_counter
 from typing import Any
 
+from app.server.incomplete import IncompleteRequests
 from app.settings import Settings
 
+MAX_HEADS, MAX_BODIES = 8 * 1024 * 1024, 32 * 1024 * 1024  # bytes of incomplete requests
 MAX_WAIT = 0.25  # seconds that an accepted request may wait for the event loop
 SMOOTHING = 0.05  # weight of the newest request in the moving average
 
@@ -24,9 +26,8 @@ class AdmissionControl:
         self.last_start = 0.0
         # Whether a request waited at the last start. The time to the next start is then that of one request.
         self.another_was_queued = False
-        self.buffered = 0  # bytes of incomplete request bodies
-        self.incomplete_heads: dict[Any, int] = {}  # connection -> bytes of its head, the oldest first
-        self.incomplete_head_bytes = 0
+        self.heads = IncompleteRequests(MAX_HEADS)
+        self.bodies = IncompleteRequests(MAX_BODIES)
         self.pending_sockets: dict[Any, Any] = {}  # websockets that have not signed in, the oldest first
         self.read_queue: deque[Any] = deque()  # websockets whose next message may be read
         self.is_draining = False  # the process finishes its requests and then ends

@@ -33,9 +33,7 @@ from app.telemetry import counters
 
 MAX_HEADER_BYTES = 64 * 1024  # also of chunk extensions and trailers without body bytes in between
 MAX_HEADERS = 100
-MAX_INCOMPLETE = 8 * 1024 * 1024  # bytes of incomplete heads of all connections
 HEADER_OVERHEAD = 160  # bytes of memory of a header beside its text
-MAX_BUFFERED = 32 * 1024 * 1024  # bytes of incomplete bodies of all connections
 MAX_PIPELINED = 100  # requests that wait for the responses before them
 GRACE_SECONDS = 0.5  # at shutdown, for a request that is in transit on an idle connection
 LINGER_SECONDS = 2  # for a client that still sends to receive the response
@@ -67,20 +65,19 @@ class EdgeProtocol(TimedProtocol):
         self.has_body_bytes = self.has_ended = False  # in this read: part of a body, the end of a request
         self.headers = []
         self.headers_by_name: dict[bytes, bytes] = {}
-        self.buffered = 0  # bytes of an incomplete body
         self.is_body_checked = False  # whether the headers about the body were checked
         self.is_rejected = False  # reject the incoming request once it is complete
         self.unparsed = b""  # received bytes for the parser to read again
         self.discards_input = False  # received bytes are discarded
         self.is_ending = False
-        self.has_incomplete_head = False  # counted in `admission.incomplete_heads`
+        self.is_incomplete = False  # counted in `admission.heads` or `admission.bodies`
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.connections.discard(self)
         self.discard_input()
         self.cancel_timer()
         self.disconnect_cycles()
-        self.incoming = self.current = None  # a reference cycle
+        self.current = None  # a reference cycle
         if exc is None:
             self.transport.close()
         self.parser = None  # type: ignore[assignment]  # a reference cycle
@@ -128,8 +125,8 @@ class EdgeProtocol(TimedProtocol):
 
         The parser does not report which bytes of a read belong to which request, so bytes that share a read
         with an earlier request are not counted. One read is at most 256 KiB."""
-        if self.has_incomplete_head and (self.has_ended or self.phase is not HEADERS):
-            self.release_head()
+        if self.is_incomplete and (self.has_ended or self.phase is not HEADERS):
+            self.admission.heads.remove(self)
         if self.phase is HEADERS:
             self.header_bytes += received
             if self.has_ended:
@@ -138,24 +135,14 @@ class EdgeProtocol(TimedProtocol):
             if is_long or len(self.headers) > MAX_HEADERS:
                 self.reject_long_head()
             else:
-                self.limit_heads()
+                self.is_incomplete = True
+                self.admission.heads.set_size(self, self.header_bytes + HEADER_OVERHEAD * len(self.headers))
         elif self.phase is BODY:
             self.framing_bytes = 0 if self.has_body_bytes else self.framing_bytes + received
             if self.framing_bytes > MAX_HEADER_BYTES:
                 self.reject_and_close(431, HEADERS_TOO_LONG)
             else:
                 self.limit_body()
-
-    def limit_heads(self) -> None:
-        """Limits the bytes of all incomplete heads by closing the connections that began the oldest of them:
-        rejecting the newest would let a stranger lock out everyone whose head needs two reads."""
-        heads = self.admission.incomplete_heads
-        size = self.header_bytes + HEADER_OVERHEAD * len(self.headers)
-        self.admission.incomplete_head_bytes += size - heads.get(self, 0)
-        heads[self] = size
-        self.has_incomplete_head = True
-        while self.admission.incomplete_head_bytes > MAX_INCOMPLETE:
-            next(iter(heads)).reject_and_close(503, OVERLOADED_MESSAGE)
 
     def on_message_begin(self) -> None:
         if self.discards_input:
@@ -244,7 +231,7 @@ class EdgeProtocol(TimedProtocol):
         if self.discards_input or self.is_unsupported_upgrade():
             return
         self.phase = RESPONSE
-        self.release_body()
+        self.release()
         if self.is_rejected:
             self.reject_overloaded()
         elif self.incoming is not None:
@@ -279,17 +266,14 @@ class EdgeProtocol(TimedProtocol):
         self.parser = None  # type: ignore[assignment]  # a reference cycle
 
     def limit_body(self) -> None:
-        """Limits the bytes of all incomplete bodies."""
+        """Checks the headers about an incomplete body, and limits the bytes of all incomplete bodies."""
         if not self.is_body_checked:
             self.is_body_checked = True
             self.check_body_headers()
         if self.discards_input or self.incoming is None:
             return
-        size = len(self.incoming.body)
-        self.admission.buffered += size - self.buffered
-        self.buffered = size
-        if self.admission.buffered > MAX_BUFFERED:
-            self.reject_and_close(503, OVERLOADED_MESSAGE)
+        self.is_incomplete = True
+        self.admission.bodies.set_size(self, len(self.incoming.body))
 
     def check_body_headers(self) -> None:
         """Checks the announced length of an incomplete body, and responds to `Expect: 100-continue`."""
@@ -407,6 +391,9 @@ class EdgeProtocol(TimedProtocol):
         self.transport.write(self.rejection(status, message, closes=True))
         self.linger()
 
+    def reject_incomplete(self) -> None:
+        self.reject_and_close(503, OVERLOADED_MESSAGE)
+
     def close_after_responses(self) -> None:
         """Closes the connection after the responses to the requests that were received completely."""
         self.discard_input()
@@ -435,7 +422,7 @@ class EdgeProtocol(TimedProtocol):
 
     def forget_request(self) -> None:
         """Frees the memory of the incoming request: otherwise many rejected ones would add up meanwhile."""
-        self.url, self.headers, self.headers_by_name, self.incoming = b"", [], {}, None
+        self.url, self.headers, self.headers_by_name = b"", [], {}
         self.phase = RESPONSE  # in which headers are ignored
         self.parser = None  # type: ignore[assignment]  # it keeps an incomplete header
 
@@ -458,16 +445,14 @@ class EdgeProtocol(TimedProtocol):
 
     def discard_input(self) -> None:
         self.discards_input = True
-        self.release_body()
-        self.release_head()
+        self.incoming = None
+        self.release()
 
-    def release_head(self) -> None:
-        self.has_incomplete_head = False
-        self.admission.incomplete_head_bytes -= self.admission.incomplete_heads.pop(self, 0)
-
-    def release_body(self) -> None:
-        self.admission.buffered -= self.buffered
-        self.buffered = 0
+    def release(self) -> None:
+        if self.is_incomplete:
+            self.is_incomplete = False
+            self.admission.heads.remove(self)
+            self.admission.bodies.remove(self)
 
     # --- timeouts and shutdown ------------------------------------------------------------------------
 
