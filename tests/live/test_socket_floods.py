@@ -41,9 +41,9 @@ class Served(Edge):
     pid: int
     metrics: str
 
-    def frames_rejected(self) -> float:
+    def rejected(self, limit: str) -> float:
         data = httpx2.get(self.metrics).text.splitlines()
-        name = 'care_limit_refusals_total{limit="frames of a websocket"} '
+        name = f'care_limit_refusals_total{{limit="{limit}"}} '
         return float(next((line.removeprefix(name) for line in data if line.startswith(name)), 0))
 
     def memory(self) -> int:
@@ -173,7 +173,7 @@ def test_messages_before_sign_in_count_as_frames(served: Served) -> None:
 
 
 def test_frames_after_the_close_of_the_server_are_counted(served: Served) -> None:
-    before = served.frames_rejected()
+    before = served.rejected("frames of a websocket")
 
     with served.socket(is_signed_in=True) as one, suppress(ConnectionError):
         one.connection.send(frame(TEXT, b"no message"))
@@ -182,7 +182,7 @@ def test_frames_after_the_close_of_the_server_are_counted(served: Served) -> Non
         one.connection.send(frame(TEXT, b"1") * 20_000)
         one.connection.read_to_end()
 
-    assert served.frames_rejected() == before + 1
+    assert served.rejected("frames of a websocket") == before + 1
 
 
 def test_queued_messages_are_processed_at_a_limited_rate(served: Served) -> None:
@@ -230,6 +230,17 @@ def test_the_first_message_has_a_lower_length_limit(served: Served, is_compresse
         answer = one.message()
 
     assert (code, answer) == (1009, {"type": "pong"})
+
+
+@pytest.mark.parametrize("header", [b"sec-websocket-version: 12\r\n", b"a: %b\r\n" % (b"b" * 10_000)])
+def test_a_rejected_handshake_is_counted(served: Served, header: bytes) -> None:
+    before = served.rejected("invalid HTTP")
+
+    with served.connection() as connection:
+        connection.send(request("GET", "/graphql", UPGRADE, header))
+        assert connection.read_to_end().startswith(b"HTTP/1.1 4")
+
+    assert served.rejected("invalid HTTP") == before + 1
 
 
 # --- many websockets ---
