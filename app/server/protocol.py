@@ -36,6 +36,8 @@ MAX_HEADERS = 100
 HEADER_OVERHEAD = 160  # bytes of memory of a header beside its text
 MAX_PIPELINED = 100  # requests that wait for the responses before them
 GRACE_SECONDS = 0.5  # at shutdown, for a request that is in transit on an idle connection
+# Of the time for a shutdown, before uvicorn reports that it cancels tasks, even if there are none.
+ABORT_SHARE = 0.9
 LINGER_SECONDS = 2  # for a client that still sends to receive the response
 HEALTH = (b"/livez", b"/readyz")
 
@@ -466,11 +468,18 @@ class EdgeProtocol(TimedProtocol):
 
     def shutdown(self) -> None:
         self.is_ending = True
+        if seconds := self.config.timeout_graceful_shutdown:
+            self.loop.call_later(ABORT_SHARE * seconds, self.abort_if_stalled)
         if self.is_silent():
             self.cancel_timer()
             self.timer = self.loop.call_later(GRACE_SECONDS, self.close_if_silent)
         elif self.current is not None:
             self.current.keep_alive = self.current.keep_alive and bool(self.queued)
+
+    def abort_if_stalled(self) -> None:
+        """Drops an incomplete request, or a response that the client does not read."""
+        if self.is_ready():
+            self.abort()
 
     def close_if_silent(self) -> None:
         if self.is_silent():
