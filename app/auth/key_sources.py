@@ -1,22 +1,20 @@
 """Reads keys from a file or from an issuer; errors advise the operator."""
 
 import errno
-import socket
 import ssl
 import urllib.request
-from contextlib import suppress
 from http.client import HTTPConnection, HTTPException, HTTPSConnection, InvalidURL
 from ipaddress import ip_address
-from threading import Timer
-from time import monotonic
 from typing import Any
 from urllib.error import HTTPError, URLError
 from urllib.parse import urlsplit
 
+from app.auth.limited_http import ResponseTooLong, limited
 from app.settings import SettingsError
 
 MAX_DOCUMENT = 1_000_000  # bytes
-FETCH_SECONDS = 5  # for a whole fetch, even if bytes still arrive
+MAX_RESPONSE = MAX_DOCUMENT + 65_536  # bytes with the headers
+FETCH_SECONDS = 5  # for a whole response, even if bytes still arrive
 
 # No message repeats the setting, which may be a key instead of a path.
 ADVICE = "set it to the path of a file"
@@ -58,31 +56,12 @@ class NoRedirects(urllib.request.HTTPRedirectHandler):
         return None
 
 
-class LimitedConnection(HTTPConnection):
-    """Shuts the connection down after its timeout. The library restarts its own timeout with every byte."""
-
-    def connect(self) -> None:
-        super().connect()
-        timer = Timer(FETCH_SECONDS, shut_down, [self.sock])  # urllib removes `sock` before it reads the body
-        timer.daemon = True
-        timer.start()
-
-
-class LimitedTlsConnection(LimitedConnection, HTTPSConnection):
-    pass
-
-
-def shut_down(connected: socket.socket) -> None:
-    with suppress(OSError):  # it is already closed
-        connected.shutdown(socket.SHUT_RDWR)
-
-
 class LimitedHandler(urllib.request.HTTPHandler, urllib.request.HTTPSHandler):
     def http_open(self, request: urllib.request.Request) -> Any:
-        return self.do_open(LimitedConnection, request)
+        return self.do_open(limited(HTTPConnection, MAX_RESPONSE, FETCH_SECONDS), request)
 
     def https_open(self, request: urllib.request.Request) -> Any:
-        return self.do_open(LimitedTlsConnection, request)
+        return self.do_open(limited(HTTPSConnection, MAX_RESPONSE, FETCH_SECONDS), request)
 
 
 def opener_for(url: str) -> urllib.request.OpenerDirector:
@@ -94,12 +73,9 @@ def opener_for(url: str) -> urllib.request.OpenerDirector:
 
 
 def fetch(url: str, setting: str) -> bytes:
-    began = monotonic()
     try:
         with opener_for(url).open(url, timeout=FETCH_SECONDS) as response:
             text: bytes = response.read(MAX_DOCUMENT)
-        if monotonic() - began >= FETCH_SECONDS:  # the library returns the bytes received before the shutdown
-            raise TimeoutError
         return text
     except HTTPError as refusal:
         refusal.close()
@@ -107,7 +83,7 @@ def fetch(url: str, setting: str) -> bytes:
         if refusal.code in range(300, 400):
             reason += " and redirects are not followed"
     except (OSError, HTTPException, ValueError) as fault:
-        reason = reason_of(TimeoutError() if monotonic() - began >= FETCH_SECONDS else fault)
+        reason = reason_of(fault)
     raise KeysUnreadable(f"{setting} cannot be fetched: {reason}", URL_ADVICE) from None
 
 
@@ -123,6 +99,8 @@ def reason_of(fault: Exception) -> str:
         return "the TLS connection failed"
     if isinstance(fault, InvalidURL | URLError | ValueError):
         return "the URL is not valid"
+    if isinstance(fault, ResponseTooLong):
+        return "the response is too long"
     if isinstance(fault, HTTPException):
         return "the response is not HTTP"
     assert isinstance(fault, OSError)

@@ -12,7 +12,7 @@ from app.care.budgets import Budget
 from app.care.errors import CareError, NotAllowed, NotSignedIn
 from app.care.idempotency import IdempotentRequest, performing_once
 from app.care.rate_limits import IdentifierLimiter
-from app.db.audit.recorder import Recorder
+from app.db.audit.recorder import MORE_REJECTED_CHANGES, Recorder
 from app.db.audit.records import DONE, About, Record, about_answers, as_text, recorded
 from app.db.drivers.interface import Database, DatabaseUnavailable, OutcomeUnknown
 from app.db.reader.reads import Row
@@ -74,13 +74,16 @@ class Context:
         return result
 
     async def write(self, what: str, operation: Repeatable[Result]) -> Result:
-        """Writes one change and its audit record in one transaction. A rejection is recorded on its own."""
+        """Writes one change and its audit record in one transaction. A rejection is recorded on its own; of
+        many in a minute only the number is recorded."""
         try:
             if self.recorder is not None:
                 operation = recorded(operation, partial(self.record_of, what, DONE))
             result = await self.write_once(operation)
         except CareError as refusal:
-            await self.record(what, [], refusal.code)
+            if self.recorder is not None:
+                rejected = self.record_of(what, refusal.code, [])
+                await self.recorder.refusals.keep(rejected, MORE_REJECTED_CHANGES)
             raise
         self.has_changed = True
         return result
@@ -95,9 +98,9 @@ class Context:
         request.outcome = outcome
         return result
 
-    async def record(self, what: str, about: About, outcome: str = DONE) -> None:
+    async def record(self, what: str, about: About) -> None:
         if self.recorder is not None:
-            await self.recorder.keep(self.record_of(what, outcome, about))
+            await self.recorder.keep(self.record_of(what, DONE, about))
 
     async def refused(self, what: str, refusal: CareError, ids: RowIds = NO_ROWS) -> CareError:
         """Records a rejected read with the requested ids, and returns the error for the caller to raise. Of

@@ -2,10 +2,12 @@
 
 import socket
 from collections.abc import Iterator
+from http.client import HTTPException
 from typing import Any
 
 import orjson
 
+from app.auth.limited_http import LimitedResponse
 from app.db.drivers.interface import sqlite_path
 from app.db.drivers.waiting_commits import reading_waiting_commits
 from app.doctor.findings import Finding, Installation, failed, ok, warning
@@ -14,6 +16,7 @@ from app.telemetry.wording import counted
 MAX_WAIT = 5  # seconds; a commit waits some milliseconds for a standby that works
 REBUILD = "stop the server with the older data, and rebuild it as a standby: docs/scale.md, A standby"
 SYNC_SECONDS = 10
+MAX_RESPONSE = 1_000_000  # bytes
 REPLICA_ADVICE = "see the log of Litestream, and docs/operations.md, Continuous backup"
 
 
@@ -59,7 +62,7 @@ def check_replica(installation: Installation) -> Iterator[Finding]:
     try:
         synced = ask(path, "POST /sync", {"path": database, "wait": True, "timeout": SYNC_SECONDS})
         listed = ask(path, "GET /list", {})["databases"]
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, HTTPException) as error:
         yield failed("replica", f"Litestream does not respond at {path}: {error}", REPLICA_ADVICE)
         return
     if "error" not in synced:
@@ -79,4 +82,6 @@ def ask(path: str, endpoint: str, body: dict[str, Any]) -> Any:
         connection.sendall(
             f"{endpoint} HTTP/1.0\r\nContent-Length: {len(content)}\r\n\r\n".encode() + content
         )
-        return orjson.loads(connection.makefile("rb").read().partition(b"\r\n\r\n")[2])
+        with LimitedResponse(MAX_RESPONSE, 2 * SYNC_SECONDS, connection) as response:
+            response.begin()
+            return orjson.loads(response.read())

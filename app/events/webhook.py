@@ -144,8 +144,10 @@ def signature(secret: bytes, signed: bytes) -> str:
 # --- sending --------------------------------------------------------------------------------------
 
 RESPONSE_SECONDS = 10  # from the lookup of the host to the headers of the response
-MAX_HEAD = 65_536  # bytes of the response headers
-STATUS = re.compile(rb"HTTP/1\.[01] ([1-5][0-9][0-9])[ \r]")
+MAX_HEAD = 65_536  # bytes of the response headers and of all interim responses before them
+MAX_INTERIM = 8  # interim responses, such as `100 Continue`
+PIECE_SECONDS = 0.01  # between two reads, so that a receiver that sends single bytes takes little time
+STATUS = re.compile(rb"HTTP/1\.[01] ([1-5][0-9][0-9])(?:[ \r]|$)")
 
 
 @dataclass(frozen=True)
@@ -173,29 +175,41 @@ async def post(
         return PostResult("certificate not trusted")
     except ssl.SSLError:
         return PostResult("no TLS")
-    except (asyncio.IncompleteReadError, ConnectionError):
+    except ConnectionError:
         return PostResult("connection closed")
     except OSError:
         return PostResult("no connection")
-    except asyncio.LimitOverrunError:
-        return PostResult("no HTTP")
     return PostResult(str(status), is_accepted=200 <= status < 300) if status else PostResult("no HTTP")
 
 
 async def send_request(webhook: Webhook, headers: dict[str, str], body: bytes) -> int:
     """Returns the status, or 0 if the response is not HTTP."""
-    reader, writer = await asyncio.open_connection(
-        webhook.host, webhook.port, ssl=webhook.tls, limit=MAX_HEAD
-    )
+    # The limit pauses the connection between two reads.
+    reader, writer = await asyncio.open_connection(webhook.host, webhook.port, ssl=webhook.tls, limit=1)
     try:
         writer.write(request_bytes(webhook, headers, body))
-        status = 100
-        while 100 <= status < 200:  # interim responses
-            match = STATUS.match(await reader.readuntil(b"\r\n\r\n"))
-            status = int(match[1]) if match else 0
-        return status
+        return await read_status(reader)
     finally:
         writer.transport.abort()  # the rest of the response is not needed
+
+
+async def read_status(reader: asyncio.StreamReader) -> int:
+    """Returns the status of the first response that is not interim. The receiver is not trusted: it may send
+    interim responses, headers or single bytes without end."""
+    unread, left, interim = b"", MAX_HEAD, 0
+    while left and interim <= MAX_INTERIM:
+        piece = await reader.read(left)
+        if not piece:
+            raise ConnectionResetError
+        left -= len(piece)
+        *heads, unread = (unread + piece).split(b"\r\n\r\n")
+        for head in heads:
+            match = STATUS.match(head)
+            if match is None or match[1] >= b"200":
+                return int(match[1]) if match else 0
+        interim += len(heads)
+        await asyncio.sleep(PIECE_SECONDS)
+    return 0
 
 
 def request_bytes(webhook: Webhook, headers: dict[str, str], body: bytes) -> bytes:

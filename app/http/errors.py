@@ -34,6 +34,13 @@ PHRASES = {
 }
 
 
+class NotEnoughMemory(Exception):
+    """The request cannot be parsed now; a retry may succeed."""
+
+    def __init__(self) -> None:
+        super().__init__("the server has not enough memory to parse the request; nothing was changed")
+
+
 # --- the legacy paths ---
 
 

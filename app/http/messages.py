@@ -3,11 +3,13 @@
 import re
 from collections.abc import Iterable
 from secrets import token_hex
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import orjson
 from starlette.requests import ClientDisconnect
 from starlette.types import Message, Receive, Scope, Send
 
+from app.http.errors import NotEnoughMemory
 from app.http.headers import JSON, NO_STORE, RETRY_AFTER, SECURITY_HEADERS, Headers, rate_limit_headers
 from app.telemetry.logs import REQUEST_ID
 
@@ -84,6 +86,16 @@ def request_id_of(scope: Scope) -> str:
     id = given if given and SAFE_REQUEST_ID.fullmatch(given) else token_hex(16)
     REQUEST_ID.set(id)  # for the log
     return id
+
+
+def parse_json(text: str | bytes) -> Any:
+    """Raises NotEnoughMemory where the library calls a lack of memory invalid JSON."""
+    try:
+        return orjson.loads(text)
+    except orjson.JSONDecodeError as fault:
+        if fault.msg.startswith("Not enough memory"):
+            raise NotEnoughMemory from fault
+        raise
 
 
 def is_encoded(scope: Scope) -> bool:

@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 from functools import cache, partial
 from urllib.parse import urlsplit
 
+from app.auth.limited_http import ResponseTooLong, limited
 from app.legacy_migration import LegacyMigrationError
 
 SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
-MAX_RESPONSE_BYTES = 64 * 1024 * 1024
-CHUNK_BYTES = 65536
+MAX_RESPONSE_BYTES = 64 * 1024 * 1024  # with the headers
 MAX_ATTEMPTS = 5
 MAX_RETRY_SECONDS = 60
 IDLE_SECONDS = 4  # many services close idle connections after 5 s, and firewalls forget them
@@ -113,29 +113,22 @@ class Connection:
             raise RequestFailed(reason_of(error)) from None
 
     def exchange(self, method: str, path: str, headers: dict[str, str], body: bytes | None) -> Response:
-        deadline = time.monotonic() + self.timeout
         connection = self.connection = self.connection or self.open()
         connection.request(method, self.address.prefix + path, body, headers)
-        response = connection.getresponse()
-        chunks, size = [], 0
-        while chunk := response.read(CHUNK_BYTES):
-            chunks.append(chunk)
-            size += len(chunk)
-            if size > self.max_bytes or time.monotonic() > deadline:
-                raise TimeoutError
-        if response.length:  # the body is shorter than its Content-Length; http.client does not complain
-            raise http.client.IncompleteRead(b"", response.length)
+        with connection.getresponse() as response:
+            content = response.read()
         joined = {each.lower(): ", ".join(response.headers.get_all(each, [])) for each in response.headers}
         if response.will_close:
             self.close()
         self.last_use = time.monotonic()
-        return Response(response.status, joined, b"".join(chunks), response.getheaders())
+        return Response(response.status, joined, content, response.getheaders())
 
     def open(self) -> http.client.HTTPConnection:
         address = self.address
         kind: Callable[..., http.client.HTTPConnection] = http.client.HTTPConnection
         if address.is_secure:
             kind = partial(http.client.HTTPSConnection, context=tls_context())
+        kind = limited(kind, self.max_bytes, self.timeout)
         connection = kind(address.host, address.port, timeout=self.timeout)
         try:
             connection.connect()
@@ -152,6 +145,8 @@ class Connection:
 def reason_of(error: Exception) -> str:
     if isinstance(error, TimeoutError):
         return "no complete response in time"
+    if isinstance(error, ResponseTooLong):
+        return "the response is too long"
     if isinstance(error, ssl.SSLError):
         return f"TLS: {error.reason or error}".replace("_", " ")
     if isinstance(error, socket.gaierror | UnicodeError):

@@ -11,6 +11,7 @@ import orjson
 from app.care.errors import Incomplete, Refused, Unreadable
 from app.care.homework import MAX_BOOKS, MAX_REMINDERS
 from app.db.tables import MAX_ID
+from app.http.messages import parse_json
 
 REQUIRED = ("bookIds", "startDate", "startTime", "endDate", "endTime", "sessionId")
 DATE = re.compile(r"([0-9]{4})([-/])([0-9]{2})\2([0-9]{2})")
@@ -40,7 +41,7 @@ def read_homework(body: bytes, zone: ZoneInfo) -> dict[str, Any]:
 def read_object(body: bytes) -> dict[str, Any]:
     """An empty body, a blank body and `null` mean an object without members."""
     try:
-        given = orjson.loads(body) if body.strip() else None
+        given = parse_json(body) if body.strip() else None
     except orjson.JSONDecodeError:
         raise NotAnObject("the body must be a JSON object") from None
     if given is None:

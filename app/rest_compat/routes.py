@@ -22,7 +22,7 @@ from app.db.audit.records import ASSIGNMENTS
 from app.db.drivers.interface import DatabaseUnavailable
 from app.db.tables import Contract, TimeState
 from app.http import paths
-from app.http.errors import OVERLOADED
+from app.http.errors import OVERLOADED, NotEnoughMemory
 from app.http.headers import Headers
 from app.http.idempotency import HEADER, idempotency_for, read_key, run_once
 from app.http.messages import ENCODED, Reply, header, is_encoded, read_body, request_id_of, send_reply
@@ -151,7 +151,7 @@ async def respond(scope: Scope, receive: Receive, methods: Handlers) -> Reply:
         return error_reply(scope, LegacyError(409, error.message))
     except CareError as error:
         return error_reply(scope, refusal(error.code, error.message))
-    except DatabaseUnavailable as fault:
+    except (DatabaseUnavailable, NotEnoughMemory) as fault:
         logger.error("request %s: %s (%s)", scope["state"]["request_id"], fault, fault.__cause__)
         return error_reply(scope, refusal(OVERLOADED, str(fault)))
     except ClientDisconnect:

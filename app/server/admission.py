@@ -6,10 +6,12 @@ from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 from app.care.budgets import MAX_UNSENT, Budget, Budgets
+from app.server.incomplete import IncompleteRequests
 from app.server.turns import State, Turns
 from app.settings import Settings
 
 USUAL = (b"Bearer ", b"bearer ")
+MAX_HEADS, MAX_BODIES = 8 * 1024 * 1024, 32 * 1024 * 1024  # bytes of incomplete requests
 MAX_WAIT = 0.25  # seconds that an accepted request may wait for the event loop
 MAX_STANDING_WAIT = 0.025  # the same while requests have been waiting for longer than MAX_WAIT
 SMOOTHING, SMOOTHING_OF_VIEWER = 0.05, 0.2  # weights of the newest request in the moving averages
@@ -35,7 +37,7 @@ class AdmissionControl:
         self.legacy_body_limit = settings.legacy_body_limit
         self.graphql_body_limit = settings.graphql_body_limit
         self.budgets = budgets or Budgets()
-        self.signed_in = signed_in or {}  # by token
+        self.signed_in = {} if signed_in is None else signed_in  # by token; it is filled later
         self.turns = Turns(describe) if describe else Turns()
         self.running: dict[Any, Budget] = {}  # tasks of received requests whose response is not complete
         self.queued = 0  # requests that the event loop has not started yet
@@ -45,7 +47,8 @@ class AdmissionControl:
         self.last_idle = self.last_start  # the last start after which no request was queued
         # Whether a request waited at the last start. The time to the next start is then that of one request.
         self.another_was_queued = False
-        self.buffered = 0  # bytes of incomplete request bodies
+        self.heads = IncompleteRequests(MAX_HEADS)
+        self.bodies = IncompleteRequests(MAX_BODIES)
         self.pending_sockets: dict[Any, Any] = {}  # websockets that have not signed in, the oldest first
         self.read_queue: deque[Any] = deque()  # websockets whose next message may be read
         self.is_draining = False  # the process finishes its requests and then ends

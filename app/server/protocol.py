@@ -35,9 +35,11 @@ from app.telemetry import counters
 
 MAX_HEADER_BYTES = 64 * 1024  # also of chunk extensions and trailers without body bytes in between
 MAX_HEADERS = 100
-MAX_BUFFERED = 32 * 1024 * 1024  # bytes of incomplete bodies of all connections
+HEADER_OVERHEAD = 160  # bytes of memory of a header beside its text
 MAX_PIPELINED = 100  # requests that wait for the responses before them
 GRACE_SECONDS = 0.5  # at shutdown, for a request that is in transit on an idle connection
+# Of the time for a shutdown, before uvicorn reports that it cancels tasks, even if there are none.
+ABORT_SHARE = 0.9
 LINGER_SECONDS = 2  # for a client that still sends to receive the response
 HEALTH = (b"/livez", b"/readyz")
 
@@ -65,14 +67,15 @@ class EdgeProtocol(TimedProtocol):
         self.shared_bytes = 0  # of these, in a read that also had the end of the previous request
         self.framing_bytes = 0  # received since the last byte of a body
         self.has_body_bytes = self.has_ended = False  # in this read: part of a body, the end of a request
+        self.headers = []
         self.headers_by_name: dict[bytes, bytes] = {}
-        self.buffered = 0  # bytes of an incomplete body
         self.unaccepted = Unsent()
         self.is_body_checked = False  # whether the headers about the body were checked
         self.is_rejected = False  # reject the incoming request once it is complete
         self.unparsed = b""  # received bytes for the parser to read again
         self.discards_input = False  # received bytes are discarded
         self.is_ending = False
+        self.is_incomplete = False  # counted in `admission.heads` or `admission.bodies`
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.connections.discard(self)
@@ -80,7 +83,7 @@ class EdgeProtocol(TimedProtocol):
         self.cancel_timer()
         self.unaccepted.release()
         self.disconnect_cycles()
-        self.incoming = self.current = None  # a reference cycle
+        self.current = None  # a reference cycle
         if exc is None:
             self.transport.close()
         self.parser = None  # type: ignore[assignment]  # a reference cycle
@@ -107,6 +110,8 @@ class EdgeProtocol(TimedProtocol):
             super().data_received(data)
             if not self.discards_input:
                 self.limit_partial(len(data))
+            else:
+                self.url = b""  # of a request after the rejected one
             self.chunk, data = b"", self.unparsed
 
     def quick_rejection(self, data: bytes) -> bytes | None:
@@ -116,7 +121,7 @@ class EdgeProtocol(TimedProtocol):
         if target is None or target in HEALTH or self.flow.write_paused or self.is_stopping():
             return None
         token = AUTHORIZATION.search(data)
-        if not self.admission.rejects(self.budget_of(token and token[1])):
+        if self.discards_input or not self.admission.rejects(self.budget_of(token and token[1])):
             return None
         counters.limits[LIMITS[OVERLOADED_MESSAGE]] += 1
         date = self.server_state.default_headers
@@ -127,12 +132,18 @@ class EdgeProtocol(TimedProtocol):
 
         The parser does not report which bytes of a read belong to which request, so bytes that share a read
         with an earlier request are not counted. One read is at most 256 KiB."""
+        if self.is_incomplete and (self.has_ended or self.phase is not HEADERS):
+            self.admission.heads.remove(self)
         if self.phase is HEADERS:
             self.header_bytes += received
             if self.has_ended:
                 self.shared_bytes = self.header_bytes
-            if self.header_bytes - self.shared_bytes > MAX_HEADER_BYTES:
+            is_long = self.header_bytes - self.shared_bytes > MAX_HEADER_BYTES
+            if is_long or len(self.headers) > MAX_HEADERS:
                 self.reject_long_head()
+            else:
+                self.is_incomplete = True
+                self.admission.heads.set_size(self, self.header_bytes + HEADER_OVERHEAD * len(self.headers))
         elif self.phase is BODY:
             self.framing_bytes = 0 if self.has_body_bytes else self.framing_bytes + received
             if self.framing_bytes > MAX_HEADER_BYTES:
@@ -226,7 +237,7 @@ class EdgeProtocol(TimedProtocol):
         if self.discards_input or self.is_unsupported_upgrade():
             return
         self.phase = RESPONSE
-        self.release_body()
+        self.release()
         if self.is_rejected:
             self.reject_overloaded()
         elif self.incoming is not None:
@@ -236,6 +247,8 @@ class EdgeProtocol(TimedProtocol):
         """A server may ignore the Upgrade header. The parser does not read the body of such a request, and
         uvicorn would parse the body as the next request, so the request is parsed again without that
         header."""
+        if self.discards_input:
+            return
         fault = sys.exception()
         method = self.parser.get_method()
         if not isinstance(fault, httptools.HttpParserUpgrade) or method == b"CONNECT":
@@ -258,21 +271,18 @@ class EdgeProtocol(TimedProtocol):
             return
         self.cancel_timer()
         super().handle_websocket_upgrade()
-        self.discards_input = True
+        self.discard_input()
         self.parser = None  # type: ignore[assignment]  # a reference cycle
 
     def limit_body(self) -> None:
-        """Limits the bytes of all incomplete bodies."""
+        """Checks the headers about an incomplete body, and limits the bytes of all incomplete bodies."""
         if not self.is_body_checked:
             self.is_body_checked = True
             self.check_body_headers()
         if self.discards_input or self.incoming is None:
             return
-        size = len(self.incoming.body)
-        self.admission.buffered += size - self.buffered
-        self.buffered = size
-        if self.admission.buffered > MAX_BUFFERED:
-            self.reject_and_close(503, OVERLOADED_MESSAGE)
+        self.is_incomplete = True
+        self.admission.bodies.set_size(self, len(self.incoming.body))
 
     def check_body_headers(self) -> None:
         """Checks the announced length of an incomplete body, and responds to `Expect: 100-continue`."""
@@ -396,6 +406,9 @@ class EdgeProtocol(TimedProtocol):
         self.transport.write(self.rejection(status, message, closes=True))
         self.linger()
 
+    def reject_incomplete(self) -> None:
+        self.reject_and_close(503, OVERLOADED_MESSAGE)
+
     def close_after_responses(self) -> None:
         """Closes the connection after the responses to the requests that were received completely."""
         self.discard_input()
@@ -417,9 +430,16 @@ class EdgeProtocol(TimedProtocol):
         self.cancel_timer()
         if self.transport.is_closing():
             return
+        self.forget_request()
         self.flow.resume_reading()
         self.transport.write_eof()
         self.timer = self.loop.call_later(min(LINGER_SECONDS, self.timeout), self.transport.abort)
+
+    def forget_request(self) -> None:
+        """Frees the memory of the incoming request: otherwise many rejected ones would add up meanwhile."""
+        self.url, self.headers, self.headers_by_name = b"", [], {}
+        self.phase = RESPONSE  # in which headers are ignored
+        self.parser = None  # type: ignore[assignment]  # it keeps an incomplete header
 
     def send_400_response(self, msg: str) -> None:
         """uvicorn calls this for bytes that are not HTTP, also for bytes after a rejected request."""
@@ -440,11 +460,14 @@ class EdgeProtocol(TimedProtocol):
 
     def discard_input(self) -> None:
         self.discards_input = True
-        self.release_body()
+        self.incoming = None
+        self.release()
 
-    def release_body(self) -> None:
-        self.admission.buffered -= self.buffered
-        self.buffered = 0
+    def release(self) -> None:
+        if self.is_incomplete:
+            self.is_incomplete = False
+            self.admission.heads.remove(self)
+            self.admission.bodies.remove(self)
 
     # --- clients that do not read ---------------------------------------------------------------------
 
@@ -471,11 +494,18 @@ class EdgeProtocol(TimedProtocol):
 
     def shutdown(self) -> None:
         self.is_ending = True
+        if seconds := self.config.timeout_graceful_shutdown:
+            self.loop.call_later(ABORT_SHARE * seconds, self.abort_if_stalled)
         if self.is_silent():
             self.cancel_timer()
             self.timer = self.loop.call_later(GRACE_SECONDS, self.close_if_silent)
         elif self.current is not None:
             self.current.keep_alive = self.current.keep_alive and bool(self.queued)
+
+    def abort_if_stalled(self) -> None:
+        """Drops an incomplete request, or a response that the client does not read."""
+        if self.is_ready():
+            self.abort()
 
     def close_if_silent(self) -> None:
         if self.is_silent():

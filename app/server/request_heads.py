@@ -8,6 +8,7 @@ Headers = list[tuple[bytes, bytes]]
 
 # RFC 3986, section 3.2.2: a name, an address in brackets; then a port (RFC 9110, section 7.2).
 HOST = re.compile(rb"(?:(?:[A-Za-z0-9._~!$&'()*+,;=-]|%[0-9A-Fa-f]{2})*|\[[0-9A-Fa-f:.]+\])(?::[0-9]*)?")
+MAX_HOST = 1024  # bytes; a name has at most 253 characters. Also limits the cache
 # Headers that change neither how the request is parsed nor how it is rejected.
 HEADER = (
     rb"(?:(?!content-length|transfer-encoding|connection:(?! keep-alive\r)|expect|upgrade|x-request-id)"
@@ -32,7 +33,7 @@ def find_head_error(
         return 505, "the version of HTTP must be 1.0 or 1.1"
     if host is None and version != "1.0":
         return 400, "the Host header is missing"
-    if host is not None and not is_host(host):
+    if host is not None and (len(host) > MAX_HOST or not is_host(host)):
         return 400, "the Host header is not a valid host"
     if len(by_name) != len(headers):
         names = [name for name, _ in headers]

@@ -1,6 +1,7 @@
 """Websockets behind `serve`: uvicorn's protocol with limits on the work and memory that a client causes."""
 
 import asyncio
+import logging
 from collections import deque
 from functools import partial
 from time import monotonic
@@ -14,6 +15,7 @@ from websockets.server import ServerProtocol
 from app.care.budgets import Unsent
 from app.server.admission import AdmissionControl
 from app.server.protocol import LINGER_SECONDS
+from app.server.rejections import INVALID_HTTP
 from app.server.timeouts import MIN_PROGRESS
 from app.server.turns import STATE
 from app.telemetry import counters
@@ -50,7 +52,7 @@ class EdgeConnection(ServerProtocol):
         super().__init__(
             extensions=plain.available_extensions,
             max_size=min(self.max_size, PENDING_BYTES),
-            logger=plain.logger,
+            logger=logging.getLogger("websockets.server"),  # whose lines about each connection are not logged
         )
         self.pending = pending
         self.last: Frame | None = None
@@ -133,6 +135,11 @@ class EdgeSocket(WebSocketsSansIOProtocol):
         self.conn.fail(CloseCode.TRY_AGAIN_LATER, "too many websockets that are not signed in")
         self.handle_parser_exception()
 
+    def handle_connect(self, event: Any) -> None:
+        super().handle_connect(event)
+        if self.close_sent:  # the handshake was rejected
+            counters.limits[INVALID_HTTP] += 1
+
     # --- reading --------------------------------------------------------------------------------------
 
     def data_received(self, data: bytes) -> None:
@@ -142,6 +149,7 @@ class EdgeSocket(WebSocketsSansIOProtocol):
         if self.conn.last is not None:
             self.conn.last.data = b""  # the parser keeps the frame until the next one
         if not self.handshake_initiated:  # the request is complete, and uvicorn does not answer a bad one
+            counters.limits[INVALID_HTTP] += 1
             response = b"".join(self.conn.data_to_send())
             self.transport.write(
                 response or b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"

@@ -2,6 +2,7 @@
 
 import logging
 import sys
+import time
 from contextvars import ContextVar
 from datetime import UTC, datetime
 from typing import Any
@@ -12,8 +13,34 @@ from app.settings import LogFormat, Settings
 
 REQUEST_ID: ContextVar[str] = ContextVar("request_id", default="")
 LOG_FIELDS = "fields"  # attribute of a log record: additional members of the JSON object
+OMITTED = "omitted"  # attribute of a log record: the number of such records that were not logged
 MAX_MESSAGE, MAX_TRACEBACK = 2000, 12_000  # characters; some log collectors split longer lines
+MAX_LINES = 10  # per minute and place in the code
+MINUTE = 60
+# Loggers with limits of their own; `care.requests` logs every response if that is enabled.
+WITHOUT_LIMIT = frozenset(("care.auth", "care.cors", "care.documents", "care.requests"))
 COLOURS = {logging.WARNING: "33", logging.ERROR: "31", logging.CRITICAL: "31"}
+
+
+class LineLimit(logging.Filter):
+    """Passes MAX_LINES records of each place in the code per minute, and counts the others, so that callers
+    who cause errors cannot fill the log. The next record of the place has their number."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.ticks = time.monotonic
+        self.counts: dict[tuple[str, int], tuple[float, int]] = {}  # the minute and the number of its records
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        if record.name in WITHOUT_LIMIT:
+            return True
+        place, minute = (record.pathname, record.lineno), self.ticks() // MINUTE
+        last, number = self.counts.get(place, (minute, 0))
+        if last != minute:
+            setattr(record, OMITTED, max(0, number - MAX_LINES))
+            number = 0
+        self.counts[place] = minute, number + 1
+        return number < MAX_LINES
 
 
 class TextFormatter(logging.Formatter):
@@ -26,6 +53,8 @@ class TextFormatter(logging.Formatter):
         if self.has_colours and record.levelno in COLOURS:
             label = f"\033[{COLOURS[record.levelno]}m{label}\033[0m"
         suffix = f" (request {id})" if id and id not in record.message else ""
+        if omitted := getattr(record, OMITTED, 0):
+            suffix += f" ({omitted} such lines were omitted)"
         return f"{label}{record.message}{suffix}"
 
 
@@ -42,6 +71,8 @@ class JsonFormatter(logging.Formatter):
         if id := REQUEST_ID.get():
             line["requestId"] = id
         line |= getattr(record, LOG_FIELDS, {})
+        if omitted := getattr(record, OMITTED, 0):
+            line[OMITTED] = omitted
         if record.exc_info and not record.exc_text:
             record.exc_text = self.formatException(record.exc_info)
         if record.exc_text:
@@ -72,8 +103,10 @@ def config_of(settings: Settings) -> dict[str, Any]:
         "version": 1,
         "disable_existing_loggers": False,
         "formatters": {"default": {"()": "app.telemetry.logs.JsonFormatter"} if is_json else text},
+        "filters": {"limit": {"()": "app.telemetry.logs.LineLimit"}},
         "handlers": {
             "default": {
+                "filters": ["limit"],
                 "class": "logging.StreamHandler",
                 "formatter": "default",
                 "stream": "ext://sys.stderr",

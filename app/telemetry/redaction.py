@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 SERVER_LOGGER = logging.getLogger("uvicorn.error")
+DROPPED = ('"WebSocket ', "Invalid UTF-8", "Invalid HTTP")
 STRAWBERRY_LOGGER = logging.getLogger("strawberry.ws")
 
 
@@ -19,9 +20,9 @@ def redact_logs(is_production: bool) -> None:
 
 def is_loggable(record: logging.LogRecord) -> bool:
     """Drops lines of uvicorn: a websocket's URL may contain a token, debug lines contain messages, and any
-    client can cause a traceback by sending invalid UTF-8."""
+    client can cause a line or a traceback by sending invalid HTTP or UTF-8, which metrics count."""
     text = str(record.msg)
-    return record.levelno > logging.DEBUG and '"WebSocket ' not in text and "Invalid UTF-8" not in text
+    return record.levelno > logging.DEBUG and not any(part in text for part in DROPPED)
 
 
 def is_not_about_origins(record: logging.LogRecord) -> bool:

@@ -1,5 +1,5 @@
-"""Promise: a rejected read of an authenticated viewer is recorded before the response. Of very many only the
-number is recorded, so that an account cannot fill the disk."""
+"""Promise: a rejected read or change of an authenticated viewer is recorded before the response. Of very many
+only the number is recorded, so that an account cannot fill the disk."""
 
 import re
 from pathlib import Path
@@ -219,6 +219,28 @@ def test_beyond_the_limit_only_the_number_of_rejections_is_recorded(gateway: Gat
     probe(gateway.as_caregiver(2), 1)
     end_window(gateway)
     assert audited(database) == [*each, *others, more(2, 15), each[0]]
+
+
+CLOSE = "mutation { closeSession(input: { sessionId: 1 }) { userErrors { code } } }"
+
+
+def test_of_many_rejected_changes_only_the_number_is_recorded(gateway: Gateway) -> None:
+    """Refused reads count separately: rejected changes do not hide which identifiers an account tries."""
+    database, caregiver = gateway.settings.database, gateway.as_caregiver(2)
+
+    for _ in range(MAX_REFUSALS + 15):
+        assert caregiver.data(CLOSE) == {"closeSession": {"userErrors": [{"code": "NOT_FOUND"}]}}
+    probe(caregiver, 1)
+    end_window(gateway)
+    caregiver.data(CLOSE)
+
+    rejected = ("CAREGIVER", 2, "closeSession", "NOT_FOUND", [])
+    assert audited(database) == [
+        *[rejected] * MAX_REFUSALS,
+        ("CAREGIVER", 2, "assignment", "NOT_FOUND", named(assignments=[1000])),
+        ("CAREGIVER", 2, "moreRejectedChanges", "REFUSED", named(count=[15])),
+        rejected,
+    ]
 
 
 @pytest.mark.sqlite_only

@@ -85,6 +85,28 @@ def test_a_page_requested_from_another_machine_has_no_token(own_keys: Caller) ->
     assert config_in(page)["tokens"] == {}
 
 
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("forwarded", "for=192.0.2.1"),
+        ("via", "1.1 a-proxy"),
+        ("x-forwarded-for", "127.0.0.1"),
+        ("x-forwarded-host", "care.example.test"),
+        ("x-forwarded-proto", "https"),
+        ("x-real-ip", "127.0.0.1"),
+        ("x-client-ip", "127.0.0.1"),
+        ("true-client-ip", "127.0.0.1"),
+        ("cf-connecting-ip", "127.0.0.1"),
+    ],
+)
+def test_a_page_requested_through_a_proxy_on_the_same_machine_has_no_token(
+    own_keys: Caller, name: str, value: str
+) -> None:
+    headers = {**BROWSER, "host": "localhost:8000", name: value}
+
+    assert config_in(own_keys.get("/graphql", headers=headers).text)["tokens"] == {}
+
+
 @pytest.mark.parametrize("accept", ["*/*", "application/json", ""])
 def test_clients_that_are_not_browsers_get_no_page(browser: Caller, accept: str) -> None:
     response = browser.get("/graphql", headers={"accept": accept})

@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from cryptography.x509.oid import NameOID
 
-from app.events.webhook import PostResult, Webhook, post
+from app.events.webhook import MAX_HEAD, MAX_INTERIM, PostResult, Webhook, post, read_status
 
 
 @asynccontextmanager
@@ -53,12 +53,20 @@ def webhook_at(port: int, host: str = "127.0.0.1") -> Webhook:
     return Webhook(host, port, f"{host}:{port}", "/", None, (b"",))
 
 
+CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 ANSWERS = {
     "accepted": (b"HTTP/1.1 200 OK\r\n\r\n", True, PostResult("200", True)),
     "an old server": (b"HTTP/1.0 202 Accepted\r\n\r\n", True, PostResult("202", True)),
     "without a phrase": (b"HTTP/1.1 204\r\n\r\n", True, PostResult("204", True)),
     "a body without an end": (b"HTTP/1.1 200 OK\r\n\r\n" + b"x" * 100_000, False, PostResult("200", True)),
     "something before": (b"HTTP/1.1 103 Hints\r\n\r\nHTTP/1.1 500 No\r\n\r\n", True, PostResult("500")),
+    "many before": (CONTINUE * MAX_INTERIM + b"HTTP/1.1 200 OK\r\n\r\n", True, PostResult("200", True)),
+    "too many before": (CONTINUE * (MAX_INTERIM + 1), False, PostResult("no HTTP")),
+    "long interim responses": (
+        (CONTINUE[:-2] + b"x: " + b"x" * 30_000 + b"\r\n\r\n") * 3,
+        False,
+        PostResult("no HTTP"),
+    ),
     "a redirect": (b"HTTP/1.1 302 Found\r\nlocation: http://127.0.0.1:1/\r\n\r\n", True, PostResult("302")),
     "no HTTP": (b"220 mail.example.test ESMTP\r\n\r\n", True, PostResult("no HTTP")),
     "no such status": (b"HTTP/1.1 999 What\r\n\r\n", True, PostResult("no HTTP")),
@@ -75,6 +83,36 @@ def test_a_response_becomes_a_short_result(response: bytes, closes: bool, expect
             return await post(webhook, {}, b"{}")
 
     assert asyncio.run(post_once()) == expected
+
+
+def test_single_bytes_are_read_together() -> None:
+    """A receiver that sends single bytes would otherwise wake the process for each."""
+
+    class Reader(asyncio.StreamReader):
+        reads = 0
+
+        async def read(self, n: int = -1) -> bytes:
+            self.reads += 1
+            return await super().read(n)
+
+    async def read_drips() -> tuple[int, int]:
+        reader = Reader(limit=MAX_HEAD)
+
+        async def drip() -> None:
+            for _ in range(5000):
+                reader.feed_data(b"x")
+                await asyncio.sleep(0)
+            reader.feed_data(b"\r\n\r\n")
+
+        dripping = asyncio.create_task(drip())
+        status = await read_status(reader)
+        await dripping
+        return status, reader.reads
+
+    status, reads = asyncio.run(read_drips())
+
+    assert status == 0
+    assert reads < 500
 
 
 def test_a_silent_receiver_times_out() -> None:

@@ -7,6 +7,7 @@ import socket
 from collections.abc import Iterator
 from contextlib import ExitStack
 from itertools import count
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -496,3 +497,23 @@ def test_a_malformed_websocket_handshake_is_rejected(edge: Edge, headers: bytes,
         response = connection.read_to_end()
 
     assert response.startswith(b"HTTP/1.1 %d " % status)
+
+
+# --- clients that stall at shutdown ---------------------------------------------------------------
+
+STALLED = {
+    "headers": (LIVEZ[:20],),
+    "body": (graphql(NAME)[:-1],),
+}
+
+
+@pytest.mark.parametrize("data", STALLED.values(), ids=list(STALLED))
+def test_a_shutdown_does_not_report_stalled_clients_as_tasks(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, data: tuple[bytes, ...]
+) -> None:
+    with ExitStack() as stack, serve_service(tmp_path) as service:
+        connection = stack.enter_context(service.connection())
+        connection.send(*data)
+        assert service.fetch(LIVEZ).status == 200  # after the data was received
+
+    assert [message for message in caplog.messages if "running task" in message] == []

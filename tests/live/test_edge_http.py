@@ -133,6 +133,15 @@ def test_a_request_has_at_most_a_hundred_headers(edge: Edge, count: int, status:
     assert edge.fetch(request("GET", "/livez", headers)).status == status
 
 
+def test_too_many_headers_are_rejected_before_their_end(edge: Edge) -> None:
+    with edge.connection() as connection:
+        connection.send(b"GET /livez HTTP/1.1\r\nhost: care\r\n" + b"x: y\r\n" * 200)
+        response = connection.receive()
+
+        assert (response.status, response.message) == (431, "the headers are too long")
+        assert connection.read_to_end() == b""
+
+
 # --- heads ----------------------------------------------------------------------------------------
 
 HOSTS = {

@@ -1,5 +1,5 @@
-"""A websocket that floods the server is closed with a code or read slowly, before and after sign-in.
-Health checks are answered, and memory hardly grows."""
+"""A websocket that floods the server is closed with a code or read slowly, before and after sign-in. Of many
+incomplete heads the oldest are rejected. Health checks are answered, and memory hardly grows."""
 
 import asyncio
 import json
@@ -14,6 +14,7 @@ import httpx2
 import pytest
 
 from app.db.admin.migrate import migrate
+from app.server.admission import MAX_BODIES, MAX_HEADS
 from app.server.sockets import FRAMES_AT_ONCE, MAX_PENDING, MESSAGES_AT_ONCE, PENDING_BYTES, PENDING_FRAMES
 from tests import keys
 from tests.callers import load
@@ -40,9 +41,9 @@ class Served(Edge):
     pid: int
     metrics: str
 
-    def frames_rejected(self) -> float:
+    def rejected(self, limit: str) -> float:
         data = httpx2.get(self.metrics).text.splitlines()
-        name = 'care_limit_refusals_total{limit="frames of a websocket"} '
+        name = f'care_limit_refusals_total{{limit="{limit}"}} '
         return float(next((line.removeprefix(name) for line in data if line.startswith(name)), 0))
 
     def memory(self) -> int:
@@ -172,7 +173,7 @@ def test_messages_before_sign_in_count_as_frames(served: Served) -> None:
 
 
 def test_frames_after_the_close_of_the_server_are_counted(served: Served) -> None:
-    before = served.frames_rejected()
+    before = served.rejected("frames of a websocket")
 
     with served.socket(is_signed_in=True) as one, suppress(ConnectionError):
         one.connection.send(frame(TEXT, b"no message"))
@@ -181,7 +182,7 @@ def test_frames_after_the_close_of_the_server_are_counted(served: Served) -> Non
         one.connection.send(frame(TEXT, b"1") * 20_000)
         one.connection.read_to_end()
 
-    assert served.frames_rejected() == before + 1
+    assert served.rejected("frames of a websocket") == before + 1
 
 
 def test_queued_messages_are_processed_at_a_limited_rate(served: Served) -> None:
@@ -231,6 +232,17 @@ def test_the_first_message_has_a_lower_length_limit(served: Served, is_compresse
     assert (code, answer) == (1009, {"type": "pong"})
 
 
+@pytest.mark.parametrize("header", [b"sec-websocket-version: 12\r\n", b"a: %b\r\n" % (b"b" * 10_000)])
+def test_a_rejected_handshake_is_counted(served: Served, header: bytes) -> None:
+    before = served.rejected("invalid HTTP")
+
+    with served.connection() as connection:
+        connection.send(request("GET", "/graphql", UPGRADE, header))
+        assert connection.read_to_end().startswith(b"HTTP/1.1 4")
+
+    assert served.rejected("invalid HTTP") == before + 1
+
+
 # --- many websockets ---
 
 
@@ -275,3 +287,60 @@ def test_many_flooding_websockets_use_little_memory(served: Served, name: str) -
 
         assert answers == [{"type": "pong"}] * len(answers)
         assert served.memory() - before < 50 * MIB
+
+
+# --- many incomplete heads ---
+
+HEAD = request("GET", "/livez", b"x-long: %b\r\n" % (b"y" * 60_000)).removesuffix(b"\r\n")
+AT_MOST = MAX_HEADS // len(HEAD)
+
+
+BODY = request("POST", "/graphql", b"content-length: 250000\r\n") + b" " * 249_999
+INCOMPLETE = {
+    "heads": (HEAD, AT_MOST, b"\r\n", 200),
+    "bodies": (BODY, MAX_BODIES // 249_999, b" ", 401),
+}
+
+
+@pytest.mark.parametrize("name", INCOMPLETE)
+def test_the_oldest_incomplete_requests_are_rejected_first(served: Served, name: str) -> None:
+    start, at_most, end, status = INCOMPLETE[name]
+
+    with ExitStack() as stack:
+        oldest = stack.enter_context(served.connection())
+        oldest.send(start)
+        others = [stack.enter_context(served.connection()) for _ in range(at_most)]
+        for one in others:
+            one.send(start)
+        rejected = oldest.receive()
+        assert oldest.read_to_end() == b""
+        newest = others[-1].fetch(end)
+        in_two_pieces = stack.enter_context(served.connection())
+        in_two_pieces.send(LIVEZ[:10])
+        in_two_pieces.wait()
+        second = in_two_pieces.fetch(LIVEZ[10:])
+
+    assert (rejected.status, rejected.message) == (503, "server overloaded")
+    assert (newest.status, second.status) == (status, 200)
+
+
+MANY_HEADS = {
+    "long headers": (HEAD, 4 * AT_MOST),
+    "many headers": (request("GET", "/livez", b"x: y\r\n" * 98).removesuffix(b"\r\n"), 700),
+}
+
+
+@pytest.mark.parametrize("name", MANY_HEADS)
+def test_many_incomplete_heads_use_little_memory(served: Served, name: str) -> None:
+    head, count = MANY_HEADS[name]
+
+    with ExitStack() as stack:
+        connections = [stack.enter_context(served.connection()) for _ in range(count)]
+        served.memory()
+        before = served.memory()
+        for one in connections:
+            one.send(head)
+        assert served.fetch(LIVEZ).status == 200
+
+        assert connections[0].receive().status == 503
+        assert served.memory() - before < 2 * MAX_HEADS

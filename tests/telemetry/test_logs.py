@@ -14,7 +14,17 @@ from click.testing import CliRunner
 from app.cli import main
 from app.main import create_app
 from app.settings import Environment, LogFormat, Settings
-from app.telemetry.logs import MAX_MESSAGE, MAX_TRACEBACK, JsonFormatter, TextFormatter, config_of
+from app.telemetry.logs import (
+    MAX_LINES,
+    MAX_MESSAGE,
+    MAX_TRACEBACK,
+    MINUTE,
+    OMITTED,
+    JsonFormatter,
+    LineLimit,
+    TextFormatter,
+    config_of,
+)
 from tests.callers import Gateway, opened
 from tests.db import raw
 from tests.factories import NOW, a_world
@@ -26,10 +36,14 @@ RENAME = "mutation ($input: UpdateSessionInput!) { updateSession(input: $input) 
 
 
 @contextmanager
-def log(formatter: logging.Formatter, name: str = "care") -> Iterator[io.StringIO]:
+def log(
+    formatter: logging.Formatter, name: str = "care", limit: LineLimit | None = None
+) -> Iterator[io.StringIO]:
     text = io.StringIO()
     handler, logger = logging.StreamHandler(text), logging.getLogger(name)
     handler.setFormatter(formatter)
+    if limit:
+        handler.addFilter(limit)
     before = logger.level
     logger.addHandler(handler)
     logger.setLevel(logging.INFO)
@@ -122,6 +136,45 @@ def test_a_line_of_text_names_the_request_once(settings: Settings) -> None:
     assert last.endswith(" ms (request one)")
 
 
+@ON_SQLITE
+def test_of_many_equal_errors_only_the_number_is_logged(settings: Settings) -> None:
+    limit = LineLimit()
+    with in_production(settings) as gateway, log(JsonFormatter(), limit=limit) as text:
+        raw.run(settings.database, "ALTER TABLE assignment RENAME TO homework")
+        for _ in range(MAX_LINES + 5):
+            assert gateway.as_caregiver(1).get(f"{ASSIGNMENTS}/1").status_code == 500
+        logging.getLogger("care.legacy").warning("of another place")
+        passed = limit.ticks() + MINUTE
+        limit.ticks = lambda: passed
+        gateway.as_caregiver(1).get(f"{ASSIGNMENTS}/1")
+
+    lines = [json.loads(line) for line in text.getvalue().splitlines()]
+    errors = [line["message"].startswith("fault in request") for line in lines]
+    assert errors == [True] * MAX_LINES + [False, True]
+    assert [line.get("omitted") for line in lines] == [None] * (MAX_LINES + 1) + [5]
+
+
+@ON_SQLITE
+def test_every_response_is_logged_if_that_is_enabled(settings: Settings) -> None:
+    with (
+        in_production(settings, log_requests=True) as gateway,
+        log(JsonFormatter(), limit=LineLimit()) as text,
+    ):
+        for _ in range(MAX_LINES + 5):
+            gateway.as_caregiver(1).get(f"{ASSIGNMENTS}/1")
+
+    assert len(text.getvalue().splitlines()) == MAX_LINES + 5
+
+
+def test_a_line_of_text_names_the_number_of_omitted_lines() -> None:
+    one = record("an error")
+    setattr(one, OMITTED, 7)
+
+    text = TextFormatter(has_colours=False).format(one)
+
+    assert text == "WARNING:  an error (7 such lines were omitted)"
+
+
 def record(message: str, *arguments: object) -> logging.LogRecord:
     return logging.LogRecord("care", logging.WARNING, "a file", 1, message, arguments, None)
 
@@ -161,6 +214,9 @@ def test_the_setting_selects_the_log_format(text: LogFormat, kind: type) -> None
     configuration = logging.config.DictConfigurator(config_of(Settings(log_format=text)))
 
     assert type(configuration.configure_formatter(configuration.config["formatters"]["default"])) is kind
+    handler = configuration.config["handlers"]["default"]
+    assert handler["filters"] == ["limit"]
+    assert type(configuration.configure_filter(configuration.config["filters"]["limit"])) is LineLimit
 
 
 def test_an_unknown_log_format_is_rejected() -> None:

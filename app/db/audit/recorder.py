@@ -10,37 +10,41 @@ from app.db.audit.records import COUNT, Record, as_text, recording
 from app.db.drivers.interface import Database, DatabaseUnavailable
 
 MAX_GROUP = 32  # records in one transaction
-MAX_REFUSALS = 20  # refusals of one viewer that get a record each, per window and process
+MAX_REFUSALS = 20  # refusals of one kind and viewer that get a record each, per window and process
 WINDOW_SECONDS = 60
-MORE_REFUSALS, REFUSED = "moreRefusals", "REFUSED"  # operation and outcome of the record with the count
+# The operation of the record with the count, for refused reads and for rejected changes; and its outcome.
+MORE_REFUSALS, MORE_REJECTED_CHANGES, REFUSED = "moreRefusals", "moreRejectedChanges", "REFUSED"
 SHUTDOWN_SECONDS = 2  # to store the last counts when the process ends
 
 # This does not say that nothing was changed, because the read may follow a committed change.
 NOT_RECORDED = "the database cannot store the audit record of this now, so it is not shown"
 
+Counted = tuple[str, int | None, str]  # the actor, its id, and the operation of the record with the count
+
 logger = logging.getLogger("care.audit")
 
 
 class Refusals:
-    """Records each refused read up to `MAX_REFUSALS` of a viewer in a window, and then their number.
+    """Records each refusal up to `MAX_REFUSALS` of a viewer in a window, and then their number. Refused reads
+    and rejected changes count separately.
 
     An account that tries identifiers is recorded, but cannot fill the disk with records.
     """
 
     def __init__(self, keep: Callable[[Record], Awaitable[None]]) -> None:
         self.keep_record = keep
-        self.counts: Counter[tuple[str, int | None]] = Counter()
-        self.last: dict[tuple[str, int | None], Record] = {}  # the last record of each viewer over the limit
+        self.counts: Counter[Counted] = Counter()
+        self.last: dict[Counted, Record] = {}  # the last record of each viewer over the limit
         self.window: asyncio.Task[None] | None = None
 
-    async def keep(self, record: Record) -> None:
+    async def keep(self, record: Record, more: str = MORE_REFUSALS) -> None:
         """Returns after the record is stored or counted."""
         if self.window is None or self.window.done():
             self.window = asyncio.create_task(self.end_window())
-        viewer = record.actor, record.actor_id
-        self.counts[viewer] += 1
-        if self.counts[viewer] > MAX_REFUSALS:
-            self.last[viewer] = record
+        key = record.actor, record.actor_id, more
+        self.counts[key] += 1
+        if self.counts[key] > MAX_REFUSALS:
+            self.last[key] = record
         else:
             await self.keep_record(record)
 
@@ -52,13 +56,13 @@ class Refusals:
     async def record_counts(self) -> None:
         counts, self.counts = self.counts, Counter()
         last, self.last = self.last, {}
-        for viewer, record in last.items():
-            count = counts[viewer] - MAX_REFUSALS
+        for key, record in last.items():
+            count = counts[key] - MAX_REFUSALS
             about = as_text([(None, None, {COUNT: [count]})])
             try:
-                await self.keep_record(record._replace(operation=MORE_REFUSALS, outcome=REFUSED, about=about))
+                await self.keep_record(record._replace(operation=key[2], outcome=REFUSED, about=about))
             except Exception as fault:
-                logger.warning("%d refused reads could not be recorded: %s", count, type(fault).__name__)
+                logger.warning("%d refusals could not be recorded: %s", count, type(fault).__name__)
 
     async def close(self) -> None:
         if self.window is not None:

@@ -345,7 +345,7 @@ def new_ids(cursor: sqlite3.Cursor) -> list[tuple[int]]:
 
 
 def is_unavailable(error: Exception) -> bool:
-    return code_of(error) in UNAVAILABLE
+    return isinstance(error, MemoryError) or code_of(error) in UNAVAILABLE  # the former for SQLITE_NOMEM
 
 
 def code_of(error: Exception) -> int:

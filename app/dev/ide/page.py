@@ -17,6 +17,15 @@ from app.dev.tokens import has_own_keys, mint_token
 from app.http.messages import header
 from app.settings import Settings
 
+PROXY_HEADERS = (
+    b"forwarded",
+    b"via",
+    b"x-forwarded-",
+    b"x-real-ip",
+    b"x-client-ip",
+    b"true-client-ip",
+    b"cf-",
+)
 LOCAL_HOST = re.compile(r"(?:localhost|127\.0\.0\.1|\[::1\])(?::[0-9]{1,5})?", re.IGNORECASE)
 
 
@@ -40,10 +49,13 @@ def demo_tokens(settings: Settings, scope: Scope) -> dict[Role, str]:
 
 
 def is_local(scope: Scope) -> bool:
-    """Whether the visitor is on this machine and the Host header is local.
+    """Whether the visitor is on this machine, the Host header is local, and no proxy forwarded the request.
 
     The Host check prevents DNS rebinding: a page of another site could resolve its own name to this machine.
+    A proxy or tunnel on this machine connects from a local address for visitors from everywhere.
     """
+    if any(name.startswith(PROXY_HEADERS) for name, _ in scope["headers"]):
+        return False
     client = scope.get("client")
     try:
         is_loopback = client is not None and ip_address(client[0]).is_loopback

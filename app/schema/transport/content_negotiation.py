@@ -16,6 +16,7 @@ from app.schema.errors import TOO_COSTLY
 NEWER = "application/graphql-response+json"
 NEWER_JSON = (JSON[0], f"{NEWER}; charset=utf-8".encode())
 EVENT_STREAM = "text/event-stream"
+MAX_CACHED = 1024  # characters of a header in the cache
 MAX_RANGES = 64  # more are ignored
 QUALITY = re.compile(r"\s*q=([01](?:\.[0-9]{0,3})?)\s*")
 PARTIAL_SUCCESS = 294
@@ -75,8 +76,13 @@ class Accepted(NamedTuple):
         return next(map(self.status, found), PARTIAL_SUCCESS if self.newer else 200)
 
 
-@lru_cache(64)  # most clients send one of a few values
 def negotiate(accept: str | None) -> Accepted:
+    is_long = accept is not None and len(accept) > MAX_CACHED
+    return read_accept.__wrapped__(accept) if is_long else read_accept(accept)
+
+
+@lru_cache(64)  # most clients send one of a few values
+def read_accept(accept: str | None) -> Accepted:
     if not accept:
         return Accepted()
     ranges = dict(map(read_range, accept.lower().split(",", MAX_RANGES)[:MAX_RANGES]))

@@ -32,7 +32,7 @@ from app.care.idempotency import KeyScope
 from app.db.drivers.interface import DatabaseUnavailable
 from app.engine.nodes import nodes_of
 from app.http.cors import AllowedOrigins
-from app.http.errors import OVERLOADED, request_error
+from app.http.errors import OVERLOADED, NotEnoughMemory, request_error
 from app.http.headers import HEADERS_OF_ERROR, RETRY_AFTER
 from app.http.idempotency import HEADER, read_key, run_once
 from app.http.messages import Reply, header, request_id_of, send_reply, with_default_headers
@@ -127,7 +127,7 @@ class Endpoint:
         except RequestRejected as rejection:
             response = request_error(rejection.message, rejection.code, request_id)
             return reply_with(response, accepted.status(rejection.kind))
-        except DatabaseUnavailable as fault:
+        except (DatabaseUnavailable, NotEnoughMemory) as fault:
             logger.error("request %s: %s (%s)", request_id, fault, fault.__cause__)
             return reply_with(request_error(str(fault), OVERLOADED, request_id), 503)
         except ClientDisconnect:

@@ -7,7 +7,7 @@ import orjson
 from starlette.datastructures import QueryParams
 from starlette.types import Receive, Scope
 
-from app.http.messages import ENCODED, header, is_encoded, read_body
+from app.http.messages import ENCODED, header, is_encoded, parse_json, read_body
 from app.schema.transport.content_negotiation import Rejection
 
 JSON = "application/json"
@@ -59,7 +59,7 @@ def wrong_member(data: dict[str, Any]) -> str | None:
 
 async def read_request(scope: Scope, receive: Receive, body_limit: int) -> GraphQLRequest:
     if scope["method"] == "POST":
-        data = parse_json(await read_json_body(scope, receive, body_limit), Rejection.NOT_JSON)
+        data = parse_or_reject(await read_json_body(scope, receive, body_limit), Rejection.NOT_JSON)
     elif scope["method"] == "GET":
         data = query_parameters(scope)
     else:
@@ -90,12 +90,12 @@ def query_parameters(scope: Scope) -> dict[str, Any]:
         if parameters.get(name) == "":  # the same as none
             del parameters[name]
         elif name in parameters and MEMBERS[name] is dict:
-            parameters[name] = parse_json(parameters[name], Rejection.MALFORMED)
+            parameters[name] = parse_or_reject(parameters[name], Rejection.MALFORMED)
     return parameters
 
 
-def parse_json(text: str | bytes, kind: Rejection) -> Any:
+def parse_or_reject(text: str | bytes, kind: Rejection) -> Any:
     try:
-        return orjson.loads(text)
+        return parse_json(text)
     except orjson.JSONDecodeError:
         raise RequestRejected("Unable to parse request body as JSON", kind) from None

@@ -29,7 +29,7 @@ SETTING = "CARE_TRUSTED_MANIFEST"
 APOLLO = "apollo-persisted-query-manifest"
 UNKNOWN_FORMAT = f"{SETTING} must be a JSON object that maps ids to documents, or have the format {APOLLO}"
 
-logger = logging.getLogger("care.graphql")
+logger = logging.getLogger("care.documents")
 
 
 class Documents:

@@ -34,8 +34,8 @@ from app.care.errors import CareError, NotAllowed, NotSignedIn, RateLimited, Too
 from app.db.drivers.interface import DatabaseUnavailable
 from app.engine.schema import PreparingSchema
 from app.http.cors import AllowedOrigins
-from app.http.errors import OVERLOADED, request_error
-from app.http.messages import header, request_id_of, wait_writable
+from app.http.errors import OVERLOADED, NotEnoughMemory, request_error
+from app.http.messages import header, parse_json, request_id_of, wait_writable
 from app.schema.errors import INTERNAL, response_body
 from app.schema.transport.request_parsing import GraphQLRequest, RequestRejected, wrong_member
 from app.schema.transport.subscriptions import (
@@ -94,6 +94,8 @@ class Socket(ASGIWebSocketAdapter):
         try:
             while self.ws.application_state is not WebSocketState.DISCONNECTED:
                 yield self.view.decode_json(await self.ws.receive_text())
+        except NotEnoughMemory as fault:
+            await self.close(TRY_AGAIN_LATER, str(fault))
         except JSONDecodeError as fault:
             raise NonJsonMessageReceived from fault
         except KeyError as fault:
@@ -282,4 +284,4 @@ class WebsocketView(GraphQL[Connection, None]):
 
     def decode_json(self, data: str | bytes) -> object:
         """Rejects a message longer than the limit of HTTP bodies without parsing it."""
-        return orjson.loads(data) if len(data) <= self.body_limit else None
+        return parse_json(data) if len(data) <= self.body_limit else None

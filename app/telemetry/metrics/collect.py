@@ -157,7 +157,7 @@ def live_metrics(sources: MetricSources) -> Iterator[Metric]:
         yield gauge(
             "care_http_buffered_body_bytes",
             "Received bytes of incomplete request bodies.",
-            admission.buffered,
+            admission.bodies.bytes,
         )
         yield gauge(
             "care_process_draining",

@@ -1,7 +1,7 @@
 """The attributes of a step: a statement, several at once, or rows to insert."""
 
 import re
-from functools import lru_cache
+from weakref import WeakKeyDictionary
 
 from sqlalchemy import Delete, Insert, Select, Update
 from sqlalchemy.sql.elements import ClauseElement
@@ -15,6 +15,8 @@ PARTS = re.compile(
     r"\b(SELECT)\b|\b(INSERT) INTO (\w+)|\b(DELETE) FROM (\w+)|(?<!FOR )(?<!KEY )(?<!DO )\b(UPDATE) (\w+)"
     r"|(?:(?<!DISTINCT )\bFROM|\bJOIN) (\w+)\b(?! ?\()"
 )
+# Attributes are kept as long as their statement, of which other caches decide: callers choose selections.
+known: WeakKeyDictionary[Statement, dict[DatabaseKind, Attributes]] = WeakKeyDictionary()
 
 
 def attributes_of(step: Step, kind: DatabaseKind) -> Attributes:
@@ -43,8 +45,14 @@ def batch_of(names: list[str]) -> str:
     return f"BATCH {names[0]}".strip() if len(set(names)) == 1 else "BATCH"
 
 
-@lru_cache(1024)
 def statement_attributes(statement: Statement, kind: DatabaseKind) -> Attributes:
+    by_kind = known.setdefault(statement, {})
+    if kind not in by_kind:
+        by_kind[kind] = find_attributes(statement, kind)
+    return by_kind[kind]
+
+
+def find_attributes(statement: Statement, kind: DatabaseKind) -> Attributes:
     text = statement.for_(kind).sql
     attributes: Attributes = {"db.query.summary": summary_of(text), "db.query.text": text[:MAX_TEXT]}
     expression = statement.expression
