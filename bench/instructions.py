@@ -129,7 +129,10 @@ def main() -> None:
     parser.add_argument("files", nargs="*", type=Path, help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.drive:
-        asyncio.run(drive([file.read_bytes() for file in args.files], args.drive))
+        import uvloop  # as uvicorn does
+
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            runner.run(drive([file.read_bytes() for file in args.files], args.drive))
         return
     WORK.mkdir(parents=True, exist_ok=True)
     target = read_targets()[0][PROJECT]

@@ -13,7 +13,6 @@ from app.care.context import Context, Role, Viewer, utc_now
 from app.care.errors import CareError
 from app.care.rate_limits import IdentifierLimiter
 from app.db.audit.recorder import Recorder
-from app.db.drivers.fair_turns import CALLER
 from app.db.drivers.interface import Database
 from app.db.sql import Operation
 from app.db.statements.accounts import FIND_CAREGIVER, FIND_CLIENT
@@ -74,13 +73,18 @@ class Authenticator:
     accepted: dict[str, AcceptedToken] = field(default_factory=dict, compare=False)  # by token
 
     async def open(
-        self, authorization: str | None, request_id: str, contract: Contract = Contract.GRAPHQL
+        self,
+        authorization: str | None,
+        request_id: str,
+        contract: Contract = Contract.GRAPHQL,
+        account: AcceptedToken | None = None,
     ) -> Context:
-        """Returns the context of a request: without a token it has no viewer. Rejects an invalid token."""
+        """Returns the context of a request: without a token it has no viewer. Rejects an invalid token. The
+        server may have found the account of the token already."""
         now = self.clock()
-        account = None
         if authorization is not None:
-            account = self.accepted.get(authorization[7:]) if authorization.startswith(USUAL) else None
+            if account is None and authorization.startswith(USUAL):
+                account = self.accepted.get(authorization[7:])
             if not (
                 account
                 and self.ticks() < account.until
@@ -92,7 +96,6 @@ class Authenticator:
                 except CareError as refusal:
                     self.verifier.refusals.note(refusal, request_id)
                     raise
-            CALLER.set(account.budget)
         return Context(
             account.viewer if account else None,
             self.db,

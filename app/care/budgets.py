@@ -33,8 +33,6 @@ class Budget:
         "moment",
         "points",
         "running",
-        "seconds",
-        "seconds_each",
         "seconds_owed",
         "ticks",
         "turn",
@@ -51,8 +49,6 @@ class Budget:
         self.wait = 0  # seconds until the last rejected operation would be accepted
         self.running = 0  # received requests whose response is not complete
         self.waiting = 0  # of these, requests that have not started
-        self.seconds = 0.0  # on the event loop, since the last request has started
-        self.seconds_each = 0.0  # average time of a request on the event loop
         self.seconds_owed = 0.0  # time on the event loop beyond the viewer's share, as of `turn`
         self.turn = 0
         self.unsent = 0  # bytes of responses that slow connections have not accepted

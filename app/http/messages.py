@@ -107,9 +107,9 @@ def is_encoded(scope: Scope) -> bool:
 async def wait_writable(scope: Scope) -> None:
     """Waits until the client has accepted most of what was sent. Called before a part of a stream is made, so
     that no parts are kept in memory for clients that do not read."""
-    wait = scope["state"].get("wait_writable")  # set by `serve` only
-    if wait is not None:
-        await wait()
+    flow = scope["state"].get("flow")  # set by `serve` only
+    if flow is not None:
+        await flow.drain()
 
 
 async def read_body(scope: Scope, receive: Receive, limit: int) -> bytes | None:

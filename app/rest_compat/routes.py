@@ -182,7 +182,8 @@ async def authenticate(scope: Scope, role: Role, path: str) -> Context:
     authenticator: Authenticator = state["authenticator"]
     usage: Usage = state["usage"]
     try:
-        ctx = await authenticator.open(header(scope, b"authorization"), state["request_id"], Contract.LEGACY)
+        authorization, account = header(scope, b"authorization"), state.get("account")
+        ctx = await authenticator.open(authorization, state["request_id"], Contract.LEGACY, account)
     except CareError:
         usage.note_anonymous(path, authenticator.clock())
         raise

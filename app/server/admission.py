@@ -12,9 +12,10 @@ from app.settings import Settings
 
 USUAL = (b"Bearer ", b"bearer ")
 MAX_HEADS, MAX_BODIES = 8 * 1024 * 1024, 32 * 1024 * 1024  # bytes of incomplete requests
+REJECTING_UNSENT = MAX_UNSENT // 2  # unsent bytes of a viewer from which on requests are rejected
 MAX_WAIT = 0.25  # seconds that an accepted request may wait for the event loop
 MAX_STANDING_WAIT = 0.025  # the same while requests have been waiting for longer than MAX_WAIT
-SMOOTHING, SMOOTHING_OF_VIEWER = 0.05, 0.2  # weights of the newest request in the moving averages
+SMOOTHING = 0.05  # weight of the newest request in the moving average
 
 
 class HasBudget(Protocol):
@@ -56,14 +57,11 @@ class AdmissionControl:
     def start_draining(self) -> None:
         self.is_draining = True
 
-    def budget_of(self, authorization: bytes | None, address: str) -> Budget:
-        """The budget of a request. A token that is new to the process is verified at the expense of the
-        address."""
+    def account_of(self, authorization: bytes | None) -> HasBudget | None:
+        """Of a token that the process has verified."""
         if authorization is not None and authorization.startswith(USUAL):
-            known = self.signed_in.get(authorization[7:].decode("latin-1"))
-            if known is not None:
-                return known.budget
-        return self.budgets.of_address(address)
+            return self.signed_in.get(authorization[7:].decode("latin-1"))
+        return None
 
     def is_full(self) -> bool:
         """Whether some requests must be rejected."""
@@ -77,11 +75,7 @@ class AdmissionControl:
     def rejects(self, budget: Budget) -> bool:
         """Whether to reject the next request of this viewer. If the process cannot accept all requests, it
         rejects those of viewers who have as many of them waiting as others, or more."""
-        if (
-            budget.running >= self.most_of_viewer
-            or budget.waiting * budget.seconds_each > MAX_WAIT
-            or budget.unsent > MAX_UNSENT // 2
-        ):
+        if budget.running >= self.most_of_viewer or budget.unsent > REJECTING_UNSENT:
             return True
         if not self.is_full():
             return False
@@ -92,7 +86,8 @@ class AdmissionControl:
         self.running[task] = budget
         budget.running += 1
         self.queued += 1
-        self.viewers_waiting += not budget.waiting
+        if not budget.waiting:
+            self.viewers_waiting += 1
         budget.waiting += 1
 
     def dequeue(self, budget: Budget) -> None:
@@ -101,11 +96,10 @@ class AdmissionControl:
         if self.another_was_queued:
             each = min(now - self.last_start, MAX_WAIT)  # the process may have been paused
             self.seconds_each += (SMOOTHING if self.seconds_each else 1) * (each - self.seconds_each)
-        budget.seconds_each += SMOOTHING_OF_VIEWER * (budget.seconds - budget.seconds_each)
-        budget.seconds = 0.0
         self.queued -= 1
         budget.waiting -= 1
-        self.viewers_waiting -= not budget.waiting
+        if not budget.waiting:
+            self.viewers_waiting -= 1
         self.another_was_queued = self.queued > 0
         self.last_start = now
         if not self.queued:

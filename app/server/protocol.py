@@ -121,7 +121,9 @@ class EdgeProtocol(TimedProtocol):
         if target is None or target in HEALTH or self.flow.write_paused or self.is_stopping():
             return None
         token = AUTHORIZATION.search(data)
-        if self.discards_input or not self.admission.rejects(self.budget_of(token and token[1])):
+        account = self.admission.account_of(token[1] if token else None)
+        budget = account.budget if account else self.budget_of_address()
+        if self.discards_input or not self.admission.rejects(budget):
             return None
         counters.limits[LIMITS[OVERLOADED_MESSAGE]] += 1
         date = self.server_state.default_headers
@@ -178,7 +180,8 @@ class EdgeProtocol(TimedProtocol):
             self.reject_and_close(*error)
             return
         self.phase, self.phase_since = BODY, self.now()
-        self.budget = self.budget_of(self.headers_by_name.get(b"authorization"))
+        self.account = account = self.admission.account_of(self.headers_by_name.get(b"authorization"))
+        self.budget = account.budget if account else self.budget_of_address()
         if len(self.queued) >= MAX_PIPELINED:
             self.close_after_responses()
         else:
@@ -204,6 +207,9 @@ class EdgeProtocol(TimedProtocol):
             parsed = httptools.parse_url(url)
             raw_path, query = parsed.path, parsed.query or b""
         path = raw_path.decode("ascii")
+        state = self.app_state.copy()
+        state["account"], state["budget"] = self.account, self.budget
+        state["flow"] = self.flow
         scope: dict[str, Any] = {
             "type": "http",
             "asgi": {"version": self.asgi_version, "spec_version": "2.3"},
@@ -217,7 +223,7 @@ class EdgeProtocol(TimedProtocol):
             "raw_path": raw_path,
             "query_string": query,
             "headers": self.headers,
-            "state": {**self.app_state, "budget": self.budget, "wait_writable": self.flow.drain},
+            "state": state,
         }
         if len(self.headers_by_name) == len(self.headers):
             scope[HEADERS_BY_NAME] = self.headers_by_name
@@ -308,8 +314,9 @@ class EdgeProtocol(TimedProtocol):
         """Whether the request has an Upgrade header that is ignored: it is parsed a second time."""
         return self.parser.should_upgrade() and not self._should_upgrade()
 
-    def budget_of(self, authorization: bytes | None) -> Budget:
-        return self.admission.budget_of(authorization, self.client[0] if self.client else "")
+    def budget_of_address(self) -> Budget:
+        """Of a request without a token, or with one that is new to the process."""
+        return self.admission.budgets.of_address(self.client[0] if self.client else "")
 
     def is_overloaded(self, budget: Budget) -> bool:
         return self.admission.rejects(budget) and self.url not in HEALTH

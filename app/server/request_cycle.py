@@ -14,9 +14,9 @@ from starlette.types import ASGIApp, Message, Scope
 from uvicorn.protocols.http.flow_control import FlowControl
 
 from app.care.budgets import Budget
+from app.db.drivers.fair_turns import CALLER
 from app.server.rejections import STATUS_LINES
 from app.server.request_heads import Headers
-from app.server.turns import STATE
 
 logger = logging.getLogger("uvicorn.error")
 
@@ -54,7 +54,7 @@ class RequestCycle:
     async def run(self, app: ASGIApp, dequeue: Callable[[Budget], None]) -> None:
         state = self.scope["state"]
         dequeue(state["budget"])
-        STATE.set(state)
+        CALLER.set(state)
         try:
             await app(self.scope, self.receive, self.send)
         except BaseException as fault:

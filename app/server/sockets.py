@@ -3,9 +3,8 @@
 import asyncio
 import logging
 from collections import deque
-from functools import partial
 from time import monotonic
-from typing import Any
+from typing import Any, NamedTuple
 
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 from websockets.exceptions import ProtocolError
@@ -13,11 +12,11 @@ from websockets.frames import DATA_OPCODES, CloseCode, Frame, Opcode
 from websockets.server import ServerProtocol
 
 from app.care.budgets import Unsent
+from app.db.drivers.fair_turns import CALLER
 from app.server.admission import AdmissionControl
 from app.server.protocol import LINGER_SECONDS
 from app.server.rejections import INVALID_HTTP
 from app.server.timeouts import MIN_PROGRESS
-from app.server.turns import STATE
 from app.telemetry import counters
 
 MAX_PENDING = 128  # websockets of one process that have not signed in
@@ -103,7 +102,7 @@ class EdgeSocket(WebSocketsSansIOProtocol):
         self.app_state = {
             **app_state,
             "on_sign_in": self.conn.sign_in,
-            "wait_writable": partial(wait_until_set, self.writable),  # a method would be a reference cycle
+            "flow": Flow(self.writable),
         }
         self.messages = Rate(MESSAGES_AT_ONCE, MESSAGES_PER_SECOND)
         self.timer: asyncio.TimerHandle | None = None
@@ -184,7 +183,7 @@ class EdgeSocket(WebSocketsSansIOProtocol):
     # --- clients that do not read -----------------------------------------------------------------------
 
     async def send(self, message: Any) -> None:
-        await wait_until_set(self.writable)
+        await Flow(self.writable).drain()
         await super().send(message)
 
     def pause_writing(self) -> None:
@@ -242,7 +241,7 @@ class EdgeSocket(WebSocketsSansIOProtocol):
     async def run_asgi(self) -> None:
         state = self.scope["state"]
         state["budget"] = self.admission.budgets.of_address(self.client[0] if self.client else "")
-        STATE.set(state)  # the tasks of its operations run in turns
+        CALLER.set(state)  # the tasks of its operations run in turns
         await super().run_asgi()
         self.abort_if_unread()
 
@@ -253,10 +252,15 @@ class EdgeSocket(WebSocketsSansIOProtocol):
             self.start_timer()
 
 
-async def wait_until_set(event: asyncio.Event) -> None:
-    """Checks again after waiting: the first of several waiting messages can fill the write buffer."""
-    while not event.is_set():
-        await event.wait()
+class Flow(NamedTuple):
+    """It does not refer to the websocket, which would be a reference cycle."""
+
+    writable: asyncio.Event
+
+    async def drain(self) -> None:
+        """Checks again after waiting: the first of several waiting messages can fill the write buffer."""
+        while not self.writable.is_set():
+            await self.writable.wait()
 
 
 def read_next_messages(loop: asyncio.AbstractEventLoop, read_queue: deque[EdgeSocket]) -> None:

@@ -8,11 +8,12 @@ which other viewers run and new connections are accepted; if there are none, the
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Generator
-from contextvars import Context, ContextVar
+from contextvars import Context
 from time import perf_counter
 from typing import Any
 
 from app.care.budgets import Budget
+from app.db.drivers.fair_turns import CALLER
 from app.telemetry import counters
 
 SHARE_SECONDS = 0.005  # of one viewer in a turn
@@ -22,8 +23,6 @@ LONG_SECONDS = 0.05  # a slice that is logged
 LOG_SECONDS = 1.0  # between two of these log lines
 
 State = dict[str, Any]  # of a request or a websocket: its `budget`, and what names its work in the log
-
-STATE: ContextVar[State | None] = ContextVar("state", default=None)
 
 logger = logging.getLogger("care.server")
 
@@ -55,30 +54,24 @@ class Turns:
         self.schedule_end()
         return False
 
-    def add(self, state: State, seconds: float) -> None:
-        """Counts a slice that has run."""
-        self.used += seconds
-        budget: Budget = state["budget"]
-        budget.seconds += seconds
-        budget.seconds_owed += seconds
-        if not self.is_ending:
-            self.schedule_end()
-        if seconds > LONG_SECONDS:
-            budget.seconds_owed = min(budget.seconds_owed, MAX_SECONDS_OWED)
-            self.note_long(state, seconds)
-
     def schedule_end(self) -> None:
-        """Slices that sit out this turn are scheduled later, so they run in the next one."""
+        """Slices that sit out this turn are scheduled later, so they run in the next one. A turn of short
+        slices has no end, because nothing sits it out."""
         if not self.is_ending:
             self.is_ending = True
-            asyncio.get_running_loop().call_soon(self.end, context=NO_STATE)
+            asyncio.get_running_loop().call_soon(self.end, context=NO_CALLER)
 
     def end(self) -> None:
         self.number += 1
         self.used = 0.0
         self.is_ending = False
 
-    def note_long(self, state: State, seconds: float) -> None:
+    def note(self, state: State, seconds: float) -> None:
+        """Called after a slice in a turn that is not short."""
+        self.schedule_end()
+        if seconds <= LONG_SECONDS:
+            return
+        state["budget"].seconds_owed = min(state["budget"].seconds_owed, MAX_SECONDS_OWED)
         counters.long_slices.add(seconds)
         now = self.clock()
         if now - self.logged > LOG_SECONDS:
@@ -88,13 +81,13 @@ class Turns:
     def create_task(self, loop: asyncio.AbstractEventLoop, work: Any, **options: Any) -> "asyncio.Task[Any]":
         """The task factory: a task that a request starts runs in turns too."""
         context: Context | None = options.get("context")
-        state = STATE.get() if context is None else context.get(STATE)
+        state = CALLER.get() if context is None else context.get(CALLER)
         if state is not None:
             work = Sliced(work, state, self)
         return asyncio.Task(work, loop=loop, **options)
 
 
-NO_STATE = Context()
+NO_CALLER = Context()
 
 
 class Sliced(Coroutine[Any, Any, Any]):
@@ -109,14 +102,18 @@ class Sliced(Coroutine[Any, Any, Any]):
         self.turns = turns
 
     def send(self, value: Any) -> Any:
-        turns = self.turns
-        if not turns.may_run(self.state["budget"]):
+        turns, budget = self.turns, self.state["budget"]
+        if turns.used + budget.seconds_owed >= SHARE_SECONDS and not turns.may_run(budget):
             return None
         turns.slice_start = began = turns.clock()
         try:
             return self.work.send(None)
         finally:
-            turns.add(self.state, turns.clock() - began)
+            seconds = turns.clock() - began
+            turns.used += seconds
+            self.state["budget"].seconds_owed += seconds  # of the viewer, who may be known only now
+            if turns.used >= SHARE_SECONDS:
+                turns.note(self.state, seconds)
 
     def throw(self, *fault: Any) -> Any:
         return self.work.throw(*fault)

@@ -23,7 +23,7 @@ class Operations:
         self.done: list[str] = []
 
     async def run(self, caller: str) -> None:
-        CALLER.set(caller)
+        CALLER.set({"budget": caller})
         await self.turns.acquire()
         try:
             await asyncio.sleep(0)
@@ -102,7 +102,7 @@ def test_threads_work_for_one_caller_after_the_other() -> None:
 
 
 def submit_for(threads: FairThreads, caller: str, done: list[str]) -> Future[None]:
-    CALLER.set(caller)
+    CALLER.set({"budget": caller})
     return threads.submit(partial(done.append, caller))
 
 

@@ -12,7 +12,8 @@ from typing import Any, Generic, TypeVar
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
-CALLER: ContextVar[Any] = ContextVar("caller", default=None)  # for whom the current task works
+# The state of the request for which the current task works. Requests of one caller have the same `budget`.
+CALLER: ContextVar[dict[str, Any] | None] = ContextVar("caller", default=None)
 
 
 class FairQueue(Generic[Item]):
@@ -23,8 +24,9 @@ class FairQueue(Generic[Item]):
         self.lock = Lock()
 
     def put(self, item: Item) -> None:
+        state = CALLER.get()
         with self.lock:
-            self.items.setdefault(CALLER.get(), deque()).append(item)
+            self.items.setdefault(state and state["budget"], deque()).append(item)
 
     def get(self) -> Item:
         with self.lock:

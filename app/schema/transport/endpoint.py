@@ -115,7 +115,8 @@ class Endpoint:
     ) -> Reply | tuple[GraphQLRequest, SubscriptionContext]:
         authenticator: Authenticator = scope["state"]["authenticator"]
         try:
-            context = await authenticator.open(header(scope, b"authorization"), request_id)
+            authorization, account = header(scope, b"authorization"), scope["state"].get("account")
+            context = await authenticator.open(authorization, request_id, account=account)
             if context.budget is not None:
                 scope["state"]["budget"] = context.budget
             if context.viewer is None and not self.is_open:
