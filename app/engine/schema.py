@@ -266,9 +266,11 @@ class PreparingSchema(strawberry.Schema):
                 )
                 if outcome.error is None:
                     try:
-                        value = outcome.value
-                        data = await in_thread(complete, value) if compiled.is_new else complete(value)
-                        compiled.is_new = False
+                        if compiled.is_new:
+                            data = await in_thread(complete, outcome.value)
+                            compiled.is_new = False
+                        else:
+                            data = complete(outcome.value)
                         return ExecutionResult({root.key: data}, None)
                     except Exception:
                         pass  # graphql-core completes the value again and reports the error
