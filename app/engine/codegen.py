@@ -40,7 +40,8 @@ Collect = Callable[[GraphQLObjectType, Fields], dict[str, Fields]]
 Arguments = Callable[[StrawberryField, GraphQLField, FieldDetails], dict[str, Any]]
 Completer = Callable[[Any], Any]
 
-MAX_CLASSES = 64  # cached per field; values of further classes are checked each time
+MAX_CLASSES = 64  # cached per leaf; values of further classes are checked each time
+MAX_ROW_CLASSES = 16  # per selection
 MAX_SOURCES = 256  # of generated functions whose code is cached
 MAX_SOURCE_LENGTH = 4096
 
@@ -251,10 +252,10 @@ class ObjectCompleter:
             raise UnexpectedValue
         layout = getattr(value.__class__, "__layout__", None)
         complete = self.by_attribute
-        if len(self.known) >= MAX_CLASSES:
-            return complete
         if layout is not None:
             complete = self.generator.complete_members(self.kind, self.fields, layout)
+        if len(self.known) >= MAX_ROW_CLASSES:  # classes are made anew, so most of these are used no more
+            self.known.clear()
         self.known[value.__class__] = complete
         return complete
 

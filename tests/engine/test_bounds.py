@@ -14,11 +14,21 @@ import pytest
 import strawberry
 
 import app.engine.operations
-from app.engine.codegen import MAX_SOURCE_LENGTH, MAX_SOURCES, cached_code
+from app.engine.codegen import MAX_ROW_CLASSES, MAX_SOURCE_LENGTH, MAX_SOURCES, cached_code
 from app.engine.documents import MIN_WEIGHT, Document
 from app.engine.operations import MAX_DOCUMENT_LENGTH, MAX_VALUE_LENGTH
 from app.engine.prepared import PreparedOperation
-from tests.engine.library import PLAIN, Library, LibraryContext, a_volume, library, only, outcome_of, run
+from tests.engine.library import (
+    PLAIN,
+    Library,
+    LibraryContext,
+    PlainObject,
+    a_volume,
+    library,
+    only,
+    outcome_of,
+    run,
+)
 
 ROOT = Path(__file__).parent.parent.parent
 MAX_OPERATIONS, MAX_COMPILED = 32, 48  # of short documents
@@ -352,6 +362,25 @@ def test_an_operation_compiled_for_a_value_of_another_class_is_not_cached() -> N
 
     assert result.data == {"child": {"digits": 10_000}}
     assert not schema.operations.compiled.values
+
+
+def test_the_functions_for_classes_of_values_are_limited(schema: Library) -> None:
+    schema.operations.prepared_at_use = 1
+    text = "{ volume { title } }"
+
+    def of_new_class() -> PlainObject:
+        found = a_volume()
+        found.__class__ = type("Made", (PlainObject,), {})
+        return found
+
+    for _ in range(3 * MAX_ROW_CLASSES):
+        result = run(schema.execute(text, None, LibraryContext({"volume": of_new_class})))
+        assert result.data == {"volume": {"title": "Emma"}}
+
+    prepared = schema.operations.find(text, None)
+    assert prepared is not None and prepared.compiled is not None
+    [completer] = prepared.compiled.generator.objects.values()
+    assert 0 < len(completer.known) <= MAX_ROW_CLASSES
 
 
 def test_code_is_cached_by_its_source_up_to_a_length() -> None:
