@@ -365,7 +365,9 @@ class PreparingSchema(strawberry.Schema):
 
 
 def drop_tracebacks(error: BaseException | None) -> None:
-    while error is not None:
+    done: set[int] = set()  # an error can be its own cause
+    while error is not None and id(error) not in done:
+        done.add(id(error))
         error.__traceback__ = None
         error = error.__cause__ or error.__context__
 

@@ -140,3 +140,14 @@ def test_operation_extensions_are_passed_to_resolvers() -> None:
     outcome = execute_both("{ infoText }", operation_extensions={"trace": "t"})
 
     assert "trace" in outcome.data
+
+
+def test_an_error_that_is_its_own_cause_gives_the_same_result() -> None:
+    def circular() -> PlainObject:
+        first, second = ValueError("first"), ValueError("second")
+        first.__cause__, second.__cause__ = second, first
+        raise first
+
+    outcome = execute_both("{ volume { title } }", {"volume": circular})
+
+    assert len(outcome.errors) == 1
