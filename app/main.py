@@ -172,7 +172,10 @@ def create_app(
 
 
 def freeze_loaded_objects() -> None:
-    """Excludes loaded objects from garbage collection, so that collections during requests are shorter."""
+    """Excludes loaded objects from garbage collection, so that collections during requests are shorter.
+
+    They are rare too, because requests leave almost no reference cycles (docs/decisions/0015).
+    """
     gc.collect()
     gc.freeze()
     gc.set_threshold(50_000, 20, 50)

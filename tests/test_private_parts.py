@@ -8,12 +8,15 @@ import inspect
 import re
 import tomllib
 from contextlib import suppress
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import httptools
 import pytest
-from graphql import GraphQLResolveInfo
+from graphql import GraphQLResolveInfo, ValidationContext
+from graphql.language import parser
+from graphql.validation import validation_context
 from starlette.routing import Router
 from strawberry.asgi import ASGIWebSocketAdapter, GraphQL
 from strawberry.schema.schema import Schema, StrawberryGraphQLCoreExecutionContext
@@ -61,7 +64,8 @@ USED: list[tuple[Any, str]] = [
         Schema,
         "_create_execution_context _get_custom_context_kwargs _prepare_operation_async _process_errors"
         " _schema"
-        " _stream exception_handlers execute execution_context_class get_extensions schema_converter",
+        " _execute_operation _stream exception_handlers execute execution_context_class get_extensions"
+        " schema_converter",
     ),
     (
         StrawberryGraphQLCoreExecutionContext,
@@ -70,6 +74,10 @@ USED: list[tuple[Any, str]] = [
     (ExecutionContext, "_provided_operation_name extensions_results graphql_document pre_execution_errors"),
     (Info, "_raw_info"),
     (GraphQLResolveInfo, "_fields _make"),
+    (ValidationContext, "_type_info _variable_usages get_variable_usages"),
+    (import_module("graphql.validation.validate"), "ValidationAbortedError query_document_keys_to_validate"),
+    (validation_context, "VariableUsage VariableUsageVisitor"),
+    (parser.Parser, "parse_document"),
     (GraphQL, "graphql_transport_ws_handler_class is_websocket_origin_allowed websocket_adapter_class"),
     (ASGIWebSocketAdapter, "close iter_json send_json view ws"),
     (

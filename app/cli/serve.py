@@ -77,6 +77,7 @@ def run_server(
             ws_max_size=settings.graphql_body_limit,
         )
     finally:
+        gc.freeze()  # a last collection of everything could outlast the seconds that the process has to end
         if workers == 1 and app.state.vitals.failed_part:
             raise SystemExit(1)  # so that the supervisor restarts the process
 

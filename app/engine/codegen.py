@@ -7,9 +7,9 @@ graphql-core complete the same value, so that errors, paths and nulls are decide
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import lru_cache
-from itertools import count
 from types import CodeType
 from typing import Any
+from weakref import WeakValueDictionary
 
 from graphql import (
     GraphQLBoolean,
@@ -40,16 +40,49 @@ Collect = Callable[[GraphQLObjectType, Fields], dict[str, Fields]]
 Arguments = Callable[[StrawberryField, GraphQLField, FieldDetails], dict[str, Any]]
 Completer = Callable[[Any], Any]
 
-MAX_CLASSES = 64  # cached per field; values of further classes are checked each time
+MAX_CLASSES = 64  # cached per leaf; values of further classes are checked each time
+MAX_ROW_CLASSES = 16  # per selection
+MAX_SOURCES = 256  # of generated functions whose code is cached
+MAX_SOURCE_LENGTH = 4096
 
 
 class UnexpectedValue(Exception):
     """A value that only graphql-core can complete."""
 
 
-@dataclass
 class CodeGenerator:
-    """Generates the functions of one operation, and keeps the global names that they use.
+    """Generates the functions of one operation.
+
+    Nothing that is generated refers to its user: a function holds the functions of the selections below it,
+    and these hold the generator. So an operation that is dropped is freed without the garbage collector.
+    """
+
+    def __init__(self, collect: Collect, arguments: Arguments) -> None:
+        self.collect = collect
+        self.arguments = arguments
+        self.objects: WeakValueDictionary[tuple[object, ...], ObjectCompleter] = WeakValueDictionary()
+
+    def complete(self, kind: GraphQLOutputType, fields: Fields) -> Completer:
+        function = FunctionGenerator(self)
+        return function.compile(function.value_code(kind, fields, "v"))
+
+    def complete_members(self, kind: GraphQLObjectType, fields: Fields, layout: Any) -> Completer:
+        function = FunctionGenerator(self)
+        return function.compile(function.members_code(kind, fields, "v", layout))
+
+    def object_completer(self, kind: GraphQLObjectType, fields: Fields) -> "ObjectCompleter":
+        if kind.is_type_of is not None:
+            raise Unsupported(f"{kind} checks the type of each value")
+        key = (kind, *(id(each.node) for each in fields))
+        completer = self.objects.get(key)
+        if completer is None:
+            completer = self.objects[key] = ObjectCompleter(self, kind, fields)
+        return completer
+
+
+@dataclass
+class FunctionGenerator:
+    """Generates one function, and collects the global names that it uses.
 
     A method that ends in `_code` returns the code of an expression; its parameter `value` is the code of the
     value to complete. A tuple class may have a `__layout__`, which maps member names to tuple indexes:
@@ -63,36 +96,23 @@ class CodeGenerator:
     function that converts the column. Scalar extensions: `from_text` converts a stored text to its output.
     """
 
-    collect: Collect
-    arguments: Arguments
+    generator: CodeGenerator
     names: dict[str, Any] = field(
         default_factory=lambda: {"complete_list": complete_list, "complete_objects": complete_objects}
     )
-    objects: dict[tuple[object, ...], "ObjectCompleter"] = field(default_factory=dict)
-    numbers: "count[int]" = field(default_factory=count)
 
     def define(self, prefix: str, value: Any) -> str:
-        """Makes a value available to generated code under a new name."""
-        name = f"{prefix}{next(self.numbers)}"
+        """Makes a value available to the function under a new name."""
+        name = f"{prefix}{len(self.names)}"
         self.names[name] = value
         return name
 
-    def function(self, code: str) -> Completer:
+    def compile(self, code: str) -> Completer:
         """Compiles an expression in `v`."""
-        exec(cached_code(f"def completer(v):\n return {code}"), self.names)
+        source = f"def completer(v):\n return {code}"
+        exec(cached_code(source) if len(source) <= MAX_SOURCE_LENGTH else code_of(source), self.names)
         function: Completer = self.names.pop("completer")
         return function
-
-    def complete(self, kind: GraphQLOutputType, fields: Fields) -> Completer:
-        return self.function(self.value_code(kind, fields, "v"))
-
-    def object_completer(self, kind: GraphQLObjectType, fields: Fields) -> "ObjectCompleter":
-        if kind.is_type_of is not None:
-            raise Unsupported(f"{kind} checks the type of each value")
-        key = (kind, *(id(each.node) for each in fields))
-        if key not in self.objects:
-            self.objects[key] = ObjectCompleter(self, kind, fields)
-        return self.objects[key]
 
     def value_code(self, kind: GraphQLOutputType, fields: Fields, value: str) -> str:
         if is_non_null_type(kind):
@@ -108,17 +128,17 @@ class CodeGenerator:
         if is_list_type(kind):
             item = kind.of_type
             if is_non_null_type(item) and is_object_type(item.of_type):
-                completer = self.object_completer(item.of_type, fields)
+                completer = self.generator.object_completer(item.of_type, fields)
                 return f"complete_objects({value}, {self.define('s', completer)})"
-            return f"complete_list({value}, {self.define('s', self.complete(item, fields))})"
+            return f"complete_list({value}, {self.define('s', self.generator.complete(item, fields))})"
         if is_object_type(kind):
-            return f"{self.define('s', self.object_completer(kind, fields))}({value})"
+            return f"{self.define('s', self.generator.object_completer(kind, fields))}({value})"
         raise Unsupported(f"the type of {kind} is known only from the value")
 
     def members_code(self, kind: GraphQLObjectType, fields: Fields, value: str, layout: Any) -> str:
         members = [
             f"{response_key!r}: {self.field_code(kind, group, value, layout)}"
-            for response_key, group in self.collect(kind, fields).items()
+            for response_key, group in self.generator.collect(kind, fields).items()
         ]
         return f"{{{', '.join(members)}}}"
 
@@ -180,7 +200,7 @@ class CodeGenerator:
         for parameter in filter(None, (reserved[PARENT_PARAMSPEC], reserved[ROOT_PARAMSPEC])):
             arguments.append(f"{parameter.name}={value}")
         if definition.args:
-            values = self.arguments(own, definition, details)
+            values = self.generator.arguments(own, definition, details)
             if not all(map(is_constant, values.values())):
                 raise Unsupported(f"{own.name} has mutable arguments")
             arguments.append(f"**{self.define('a', values)}")
@@ -205,10 +225,11 @@ class CodeGenerator:
         return f"{leaf}({value})"
 
 
-@lru_cache(maxsize=512)
-def cached_code(source: str) -> CodeType:
-    """The same selection with other arguments has the same source."""
+def code_of(source: str) -> CodeType:
     return compile(source, "<completer>", "exec")
+
+
+cached_code = lru_cache(MAX_SOURCES)(code_of)  # the same selection with other arguments has the same source
 
 
 class ObjectCompleter:
@@ -220,7 +241,7 @@ class ObjectCompleter:
         self.fields = fields
         self.known: dict[type, Completer] = {}
         # Raises Unsupported early.
-        self.by_attribute = generator.function(generator.members_code(kind, fields, "v", None))
+        self.by_attribute = generator.complete_members(kind, fields, None)
 
     def __call__(self, value: Any) -> Any:
         return (self.known.get(value.__class__) or self.add_class(value))(value)
@@ -231,11 +252,10 @@ class ObjectCompleter:
             raise UnexpectedValue
         layout = getattr(value.__class__, "__layout__", None)
         complete = self.by_attribute
-        if len(self.known) >= MAX_CLASSES:
-            return complete
         if layout is not None:
-            code = self.generator.members_code(self.kind, self.fields, "v", layout)
-            complete = self.generator.function(code)
+            complete = self.generator.complete_members(self.kind, self.fields, layout)
+        if len(self.known) >= MAX_ROW_CLASSES:  # classes are made anew, so most of these are used no more
+            self.known.clear()
         self.known[value.__class__] = complete
         return complete
 

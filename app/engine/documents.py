@@ -9,17 +9,17 @@ from graphql import (
     NoFragmentCyclesRule,
     OperationDefinitionNode,
     get_operation_ast,
-    validate,
 )
 from graphql.validation import ASTValidationRule
 
+from app.caches import BoundedCache
 from app.engine.costs import Cost, cost_of
 from app.engine.limits import Limits, count_within, parse_within
 from app.engine.nodes import fragments_of
-from app.engine.operations import LruCache
+from app.engine.validation import validate
 
-MAX_DOCUMENTS = 64
-MAX_CACHED_CHARACTERS = 32 * 1024  # of all cached documents
+MAX_WEIGHT = 32 * 1024  # of all cached documents; see weight_of()
+MIN_WEIGHT = 512
 MAX_ERRORS = 10  # per response: each can quote a large part of the document
 
 Rules = tuple[type[ASTValidationRule], ...]
@@ -30,19 +30,20 @@ class Document:
     schema: GraphQLSchema
     ast: DocumentNode
     is_circular: bool = False
-    is_valid: bool = False
+    is_paid: bool = False  # its preparation was charged
+    found: list[GraphQLError] | None = None  # by validation
     costs: dict[str | None, Cost] = field(default_factory=dict)
 
     def errors(self, rules: Rules, hides_suggestions: bool) -> list[GraphQLError]:
         """Validation errors. Circular fragments are reported alone, as other rules would follow them."""
-        if self.is_valid:
-            return []
+        if self.found is not None:
+            return self.found
         if self.is_circular:
             rules = (NoFragmentCyclesRule,)
         errors = validate(self.schema, self.ast, rules, MAX_ERRORS, hides_suggestions)
-        self.is_valid = not errors
         for error in errors if hides_suggestions else ():
             error.message = error.message.partition(" Did you mean ")[0]  # one rule always suggests braces
+        self.found = errors
         return errors
 
     def operation(self, name: str | None) -> OperationDefinitionNode | None:
@@ -64,18 +65,24 @@ class DocumentCache:
     def __init__(self, schema: GraphQLSchema, limits: Limits | None) -> None:
         self.schema = schema
         self.limits = limits
-        self.recent: LruCache[Document] = LruCache(MAX_DOCUMENTS)
+        self.recent: BoundedCache[Document] = BoundedCache(MAX_WEIGHT)
 
     def read(self, text: str, is_own: bool = False) -> Document:
-        cached = self.recent.get(text)
-        if cached is not None:
-            return cached
+        return self.recent.get(text) or self.add(text, self.parse(text, is_own))
+
+    def parse(self, text: str, is_own: bool = False) -> Document:
+        """Changes nothing, so it can run in a thread. Raises TooCostly if the document exceeds a limit."""
         limits = None if is_own else self.limits
         document = Document(self.schema, parse_within(text, limits))
         if limits is not None:
             document.is_circular = count_within(document.ast, limits).is_circular
-        self.recent.put(text, document)
-        texts = self.recent.values
-        while len(texts) > 1 and sum(map(len, texts)) > MAX_CACHED_CHARACTERS:
-            texts.popitem(last=False)
         return document
+
+    def add(self, text: str, document: Document) -> Document:
+        self.recent.put(text, document, weight_of(len(text)))
+        return document
+
+
+def weight_of(length: int) -> int:
+    """The weight of what is made from a document. Even a short one takes some kilobytes."""
+    return max(length, MIN_WEIGHT)

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from graphql import GraphQLField, GraphQLObjectType, GraphQLResolveInfo
+from graphql import GraphQLField, GraphQLObjectType, GraphQLResolveInfo, GraphQLResolveInfoHelpers
 from graphql.execution.values import VariableValues
 from graphql.language import FieldNode
 from graphql.pyutils import Path
@@ -12,7 +12,7 @@ from strawberry.execution import optimized_is_awaitable
 from strawberry.schema.schema import StrawberryGraphQLCoreExecutionContext
 
 from app.engine.codegen import Fields
-from app.engine.prepared import CompiledOperation, RootField
+from app.engine.prepared import CompiledOperation, PreparedOperation, RootField
 
 Info = GraphQLResolveInfo[Any]
 
@@ -66,13 +66,13 @@ class Outcome:
 
 
 async def resolve_root(
+    prepared: PreparedOperation,
     compiled: CompiledOperation,
     root: RootField,
     variables: VariableValues,
     context: Any,
     operation_extensions: dict[str, Any] | None,
 ) -> Outcome:
-    prepared = compiled.prepared
     values: tuple[Any, ...] = (
         root.nodes[0].name.value,
         root.nodes,
@@ -102,7 +102,19 @@ async def resolve_root(
 # --- graphql-core's executors -----------------------------------------------------------------------
 
 
-class CompletingExecutor(StrawberryGraphQLCoreExecutionContext):
+class Executor(StrawberryGraphQLCoreExecutionContext):
+    """Strawberry's, without a reference cycle that would keep it and the context of the request."""
+
+    @property
+    def async_helpers(self) -> GraphQLResolveInfoHelpers:  # its functions refer to the executor
+        return GraphQLResolveInfoHelpers(gather=self.gather_async_work, track=self.track_async_work)
+
+    @async_helpers.setter
+    def async_helpers(self, helpers: GraphQLResolveInfoHelpers) -> None:
+        """Not stored."""
+
+
+class CompletingExecutor(Executor):
     """Completes objects and lists with generated code where possible."""
 
     def __init__(self, *args: Any, compiled: CompiledOperation, **options: Any) -> None:
@@ -145,7 +157,7 @@ class CompletingExecutor(StrawberryGraphQLCoreExecutionContext):
         return complete(kind, fields, info, path, result, position_context)
 
 
-class StreamingExecutor(StrawberryGraphQLCoreExecutionContext):
+class StreamingExecutor(Executor):
     """Executes a subscription. graphql-core copies the executor for each event."""
 
     def build_per_event_executor(self, payload: Any) -> Any:

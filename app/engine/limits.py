@@ -19,8 +19,11 @@ from graphql import (
     OperationDefinitionNode,
     SelectionNode,
     SelectionSetNode,
-    parse,
+    Source,
+    Token,
 )
+from graphql.language import Lexer
+from graphql.language.parser import Parser
 
 from app.engine.nodes import Fragments, fields_of, fragments_of, nodes_of, response_key
 
@@ -52,17 +55,34 @@ class TooCostly(GraphQLError):
 
 def parse_within(text: str, limits: Limits | None) -> DocumentNode:
     """Parses the document and stops at the first limit that it exceeds."""
-    if limits is None:
-        return parse(text)
+    lexer = Lexer(Source(text))
+    tokens = limits.tokens if limits else None
+    parser = Parser(lexer.source, lexer=lexer, max_lexical_tokens=tokens, max_comments=tokens)
     try:
-        return parse(text, max_lexical_tokens=limits.tokens, max_comments=limits.tokens)
+        return parser.parse_document()
+    except RecursionError:
+        if limits is None:
+            raise
+        raise TooCostly(f"more than {limits.levels}", "levels", limits.levels) from None
     except GraphQLSyntaxError as error:  # the parser has no other class for its limits
+        if limits is None:
+            raise
         for unit in ("tokens", "comments"):
             if f"Document contains more than {limits.tokens} {unit}." in error.message:
                 raise TooCostly(f"more than {limits.tokens}", unit, limits.tokens) from None
-        if "Document is nested too deeply." in error.message:  # more than 200 levels, or a RecursionError
+        if "Document is nested too deeply." in error.message:  # more than 200 levels
             raise TooCostly(f"more than {limits.levels}", "levels", limits.levels) from None
         raise
+    finally:
+        unlink(lexer.token)
+
+
+def unlink(token: Token | None) -> None:
+    """Separates the tokens, which are linked in both directions and would be freed only by the collector."""
+    while token is not None:
+        before = token.prev
+        token.prev = token.next = None
+        token = before
 
 
 Definition = OperationDefinitionNode | FragmentDefinitionNode

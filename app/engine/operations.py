@@ -1,43 +1,22 @@
 """The cache of prepared operations, which is bounded."""
 
-from collections import OrderedDict
-from collections.abc import Callable
 from enum import Enum
-from typing import Any, Generic, TypeVar
+from typing import Any
 
 from graphql import GraphQLError, Undefined
 from graphql.execution.values import VariableValues
 
-from app.engine.prepared import CollectedOperation, CompiledOperation, PreparedOperation
+from app.caches import BoundedCache
+from app.engine.documents import weight_of
+from app.engine.prepared import CompiledOperation, PreparedOperation
 
-MAX_OPERATIONS = 256
 MAX_DOCUMENT_LENGTH = 16 * 1024
-MAX_TOTAL_LENGTH = 128 * 1024  # of all cached documents, which use about 160 times their length in memory
-MAX_COUNTED = 1024  # operations that were used once, or that cannot be prepared
-MAX_COLLECTED = 512  # of all operations together
-MAX_COMPILED = 1024
+MAX_WEIGHT = 128 * 1024  # of all cached documents, which use about 160 times their length in memory
+MAX_COMPILED_WEIGHT = 256 * 1024  # of their documents, each counted with every combination of values
+MAX_COUNTED = 1024  # hashes of operations that were used once
 MAX_VALUE_LENGTH = 256
 
 Key = tuple[str, str | None]  # document and operation name
-Value = TypeVar("Value")
-
-
-class LruCache(Generic[Value]):
-    def __init__(self, max_values: int) -> None:
-        self.max_values = max_values
-        self.values: OrderedDict[Any, Value] = OrderedDict()
-
-    def get(self, key: Any) -> Value | None:
-        value = self.values.get(key)
-        if value is not None:
-            self.values.move_to_end(key)
-        return value
-
-    def put(self, key: Any, value: Value) -> Value:
-        self.values[key] = value
-        if len(self.values) > self.max_values:
-            self.values.popitem(last=False)
-        return value
 
 
 class OperationCache:
@@ -45,89 +24,77 @@ class OperationCache:
 
     prepared_at_use = 2  # most documents are used only once
 
-    def __init__(self, prepare: Callable[[str, str | None], PreparedOperation | None]) -> None:
-        self.prepare = prepare
+    def __init__(self) -> None:
         self.pinned: dict[Key, PreparedOperation] = {}
-        self.recent: LruCache[PreparedOperation] = LruCache(MAX_OPERATIONS + 1)  # see evict()
-        self.collected: LruCache[CollectedOperation] = LruCache(MAX_COLLECTED)
-        self.compiled: LruCache[CompiledOperation] = LruCache(MAX_COMPILED)
-        self.use_counts: LruCache[int] = LruCache(MAX_COUNTED)  # hash -> number of uses
-        self.unpreparable: LruCache[bool] = LruCache(MAX_COUNTED)  # hashes
-
-    def pin(self, text: str) -> None:
-        """Prepares a document of the service and keeps it forever."""
-        if (text, None) in self.pinned:
-            return
-        prepared = self.prepare(text, None)
-        assert prepared is not None, "documents of the service are valid"
-        prepared.is_own = True
-        self.pinned[text, None] = prepared
+        self.recent: BoundedCache[PreparedOperation] = BoundedCache(MAX_WEIGHT)
+        self.compiled: BoundedCache[CompiledOperation] = BoundedCache(MAX_COMPILED_WEIGHT)
+        self.use_counts: BoundedCache[int] = BoundedCache(MAX_COUNTED)  # hash -> number of uses
 
     def find(self, text: str, name: str | None) -> PreparedOperation | None:
         key = (text, name)
-        return self.pinned.get(key) or self.recent.get(key) or self.prepare_repeated(key)
+        return self.pinned.get(key) or self.recent.get(key)
 
-    def prepare_repeated(self, key: Key) -> PreparedOperation | None:
-        text, name = key
+    def is_repeated(self, text: str, name: str | None) -> bool:
+        """Counts a use. Whether the operation is used often enough to be prepared."""
         if len(text) > MAX_DOCUMENT_LENGTH:
-            return None
-        hashed = hash(key)
-        uses = self.use_counts.put(hashed, (self.use_counts.get(hashed) or 0) + 1)
-        if uses < self.prepared_at_use or self.unpreparable.get(hashed):
-            return None
-        prepared = self.prepare(text, name)
-        if prepared is None:
-            self.unpreparable.put(hashed, True)
-            return None
-        self.recent.put(key, prepared)
-        self.evict()
-        return prepared
+            return False
+        hashed = hash((text, name))
+        uses = (self.use_counts.get(hashed) or 0) + 1
+        self.use_counts.put(hashed, uses)
+        return uses >= self.prepared_at_use
+
+    def add(self, text: str, name: str | None, prepared: PreparedOperation) -> None:
+        if len(text) > MAX_DOCUMENT_LENGTH:
+            return
+        for evicted in self.recent.put((text, name), prepared, weight_of(len(text))):
+            self.forget(evicted)
+
+    def forget(self, prepared: PreparedOperation) -> None:
+        """Removes what was compiled from an evicted operation."""
+        if prepared.fixed_variables:
+            for key in [key for key in self.compiled.values if key[0] is prepared]:
+                self.compiled.remove(key)
+
+    def find_compiled(
+        self, prepared: PreparedOperation, variables: VariableValues
+    ) -> CompiledOperation | None:
+        key = key_of(prepared, variables)
+        return None if key is None else self.compiled.get(key)
 
     def compile(self, prepared: PreparedOperation, variables: VariableValues) -> CompiledOperation | None:
         """The operation with these variables; None if graphql-core must report invalid values."""
-        if prepared.compiled is not None:
-            return prepared.compiled
-        try:
-            collected = cached(
-                self.collected, CollectedOperation, prepared, prepared.directive_variables, variables
-            )
-        except GraphQLError:
-            return None
-        compiled = cached(self.compiled, CompiledOperation, collected, prepared.argument_variables, variables)
-        if not prepared.directive_variables and not prepared.argument_variables:
-            prepared.compiled = compiled
+        if found := prepared.compiled or self.find_compiled(prepared, variables):
+            return found
+        compiled = compile_operation(prepared, variables)
+        if compiled is not None:
+            self.add_compiled(prepared, variables, compiled)
         return compiled
 
-    def evict(self) -> None:
-        """Removes the oldest operations above the limits, with everything made from them."""
-        recent = self.recent.values
-        while len(recent) > MAX_OPERATIONS or sum(len(text) for text, _ in recent) > MAX_TOTAL_LENGTH:
-            key, oldest = recent.popitem(last=False)
-            drop(self.collected, oldest)
-            drop(self.compiled, oldest)
-            self.use_counts.values.pop(hash(key), None)  # count its uses anew
+    def add_compiled(
+        self, prepared: PreparedOperation, variables: VariableValues, compiled: CompiledOperation
+    ) -> None:
+        if not prepared.fixed_variables:
+            prepared.compiled = compiled
+        elif (key := key_of(prepared, variables)) is not None:
+            texts = sum(len(value) for _, value in key[1:] if isinstance(value, str))
+            self.compiled.put(key, compiled, weight_of(prepared.size) + texts)
 
 
-def drop(cache: LruCache[Any], prepared: PreparedOperation) -> None:
-    for key in [key for key, value in cache.values.items() if value.prepared is prepared]:
-        del cache.values[key]
+def compile_operation(prepared: PreparedOperation, variables: VariableValues) -> CompiledOperation | None:
+    try:
+        return CompiledOperation(prepared, variables)
+    except GraphQLError:
+        return None
 
 
-def cached(
-    cache: LruCache[Value],
-    make: Callable[[Any, VariableValues], Value],
-    source: PreparedOperation | CollectedOperation,
-    names: tuple[str, ...],
-    variables: VariableValues,
-) -> Value:
-    """What `make` returns for `source` and the variables with these names."""
-    key: Any = source
-    if names:
-        values = [variables.coerced.get(name, Undefined) for name in names]
-        if not all(map(is_cacheable, values)):
-            return make(source, variables)
-        key = (source, *[(value.__class__, value) for value in values])
-    return cache.get(key) or cache.put(key, make(source, variables))
+def key_of(prepared: PreparedOperation, variables: VariableValues) -> tuple[Any, ...] | None:
+    """The operation and the values for which it is compiled; None if these cannot be part of a key."""
+    if not prepared.fixed_variables:
+        return None
+    values = [variables.coerced.get(name, Undefined) for name in prepared.fixed_variables]
+    if not all(map(is_cacheable, values)):
+        return None
+    return (prepared, *[(value.__class__, value) for value in values])
 
 
 def is_cacheable(value: object) -> bool:

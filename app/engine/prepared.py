@@ -1,12 +1,15 @@
 """An operation on its way to generated code. Each stage depends on the values of more variables:
 
 1. PreparedOperation: the document is parsed and validated, for all values.
-2. CollectedOperation: its fields are collected, for the values in `@skip` and `@include`.
-3. CompiledOperation: its functions are generated, for the values in arguments below the root as well.
+2. CompiledOperation: its fields are collected and its functions generated, for the values in `@skip` and
+   `@include`, and in arguments below the root.
+
+The second does not refer to the first, which may hold it: reference cycles would keep what caches drop.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from graphql import (
@@ -45,9 +48,9 @@ class PreparedOperation:
     fragments: dict[str, FragmentDetails]
     fragment_definitions: Fragments
     variables: Variables
-    directive_variables: tuple[str, ...]
-    argument_variables: tuple[str, ...]  # in arguments below the root
+    fixed_variables: tuple[str, ...]  # in directives, and in arguments below the root
     kind: StrawberryOperationType
+    size: int  # characters of the document
     cost: Cost | None = None
     is_own: bool = False  # a document of the service, exempt from limits
     compiled: "CompiledOperation | None" = None  # if it is the same for all variables
@@ -66,26 +69,6 @@ class RootField:
     nodes: list[FieldNode]
 
 
-class CollectedOperation:
-    """The fields of an operation."""
-
-    def __init__(self, prepared: PreparedOperation, variables: VariableValues) -> None:
-        self.prepared = prepared
-        self.variables = named_variables(prepared.directive_variables, variables)
-        groups = collect_fields(
-            prepared.schema, prepared.fragments, self.variables, prepared.root_type, prepared.operation
-        ).grouped_field_set
-        self.root = single_root(prepared, groups)
-        # No code can be generated for introspection; looking for it would slow down its many objects.
-        self.is_introspection = all(group[0].node.name.value.startswith("__") for group in groups.values())
-
-    def subfields(self, kind: GraphQLObjectType, fields: Fields) -> dict[str, Fields]:
-        prepared = self.prepared
-        return collect_subfields(
-            prepared.schema, prepared.fragments, self.variables, prepared.operation, kind, fields
-        ).grouped_field_set
-
-
 def single_root(prepared: PreparedOperation, groups: Mapping[str, Fields]) -> RootField | None:
     if len(groups) != 1:
         return None
@@ -100,18 +83,26 @@ def single_root(prepared: PreparedOperation, groups: Mapping[str, Fields]) -> Ro
 
 
 class CompiledOperation:
-    """The generated functions of an operation."""
+    """The fields of an operation and its generated functions."""
 
-    def __init__(self, collected: CollectedOperation, variables: VariableValues) -> None:
-        self.collected = collected
-        self.prepared = collected.prepared
-        self.variables = named_variables(self.prepared.argument_variables, variables)
+    def __init__(self, prepared: PreparedOperation, variables: VariableValues) -> None:
+        fixed = named_variables(prepared.fixed_variables, variables)
+        groups = collect_fields(
+            prepared.schema, prepared.fragments, fixed, prepared.root_type, prepared.operation
+        ).grouped_field_set
+        self.single_root = single_root(prepared, groups)
+        # No code can be generated for introspection; looking for it would slow down its many objects.
+        self.is_introspection = all(group[0].node.name.value.startswith("__") for group in groups.values())
         self.resolver_cache: dict[Any, Any] = {}  # what resolvers compute from the selection alone
         self.completers: dict[tuple[object, ...], Completer | None] = {}
-        self.generator = CodeGenerator(collected.subfields, self.arguments)
+        self.generator = CodeGenerator(
+            partial(subfields, prepared.schema, prepared.fragments, fixed, prepared.operation),
+            partial(read_arguments, prepared.converter, fixed),
+        )
         self.is_too_deep = False
+        self.is_new = False  # whether generating further code can take long
         self.root: tuple[RootField, Completer] | None = None  # set if graphql-core can be skipped
-        if root := collected.root:
+        if root := self.single_root:
             complete = self.completer_of(root.definition.type, root.fields)
             self.root = (root, complete) if complete else None
 
@@ -128,12 +119,27 @@ class CompiledOperation:
                 self.completers[key] = None
         return self.completers[key]
 
-    def arguments(
-        self, own: StrawberryField, definition: GraphQLField, details: FieldDetails
-    ) -> dict[str, Any]:
-        given = get_argument_values(definition, details.node, self.variables)
-        converter = self.prepared.converter
-        return convert_arguments(given, own.arguments, converter.scalar_registry, converter.config)
+
+def subfields(
+    schema: GraphQLSchema,
+    fragments: dict[str, FragmentDetails],
+    variables: VariableValues,
+    operation: OperationDefinitionNode,
+    kind: GraphQLObjectType,
+    fields: Fields,
+) -> dict[str, Fields]:
+    return collect_subfields(schema, fragments, variables, operation, kind, fields).grouped_field_set
+
+
+def read_arguments(
+    converter: Any,
+    variables: VariableValues,
+    own: StrawberryField,
+    definition: GraphQLField,
+    details: FieldDetails,
+) -> dict[str, Any]:
+    given = get_argument_values(definition, details.node, variables)
+    return convert_arguments(given, own.arguments, converter.scalar_registry, converter.config)
 
 
 def prepare(
@@ -149,6 +155,7 @@ def prepare(
     drop_tokens(document)
     fragments = fragments_of(document)
     directives = [each for each in nodes_of(document) if isinstance(each, DirectiveNode)]
+    arguments = arguments_below(operation.selection_set.selections, document)
     return PreparedOperation(
         schema,
         converter,
@@ -158,9 +165,9 @@ def prepare(
         {fragment: FragmentDetails(each) for fragment, each in fragments.items()},
         fragments,
         Variables(schema, operation),
-        names_of_variables(*directives),
-        names_of_variables(*arguments_below(operation.selection_set.selections, document)),
+        names_of_variables(*directives, *arguments),
         StrawberryOperationType(operation.operation.value),
+        document.loc.end if document.loc else 0,
     )
 
 

@@ -1,12 +1,15 @@
-"""Strawberry's schema with limits and with prepared execution of repeated operations."""
+"""Strawberry's schema with limits and with prepared execution of repeated and of costly operations."""
 
-from collections.abc import Iterable
+import asyncio
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import strawberry
 from graphql import GraphQLError, NoSchemaIntrospectionCustomRule, OperationDefinitionNode, execute
 from graphql import OperationType as Kind
+from graphql.execution.values import VariableValues
 from graphql.validation import MaxIntrospectionDepthRule
 from strawberry.execution import optimized_is_awaitable
 from strawberry.extensions.runner import SchemaExtensionsRunner
@@ -20,16 +23,25 @@ from strawberry.types.graphql import OperationType
 from app.engine.documents import Document, DocumentCache, Rules
 from app.engine.executor import (
     CompletingExecutor,
+    Executor,
     NoSuggestionsExecutor,
     Outcome,
     StreamingExecutor,
     resolve_root,
 )
 from app.engine.limits import Limits, TooCostly, count_values
-from app.engine.operations import OperationCache
+from app.engine.operations import OperationCache, compile_operation
 from app.engine.prepared import CompiledOperation, PreparedOperation, prepare
 
 IS_AWAITABLE: Any = optimized_is_awaitable  # declared narrower than what graphql-core accepts
+FREE_LENGTH = 500  # characters of a document
+CHARACTERS_PER_POINT = 4  # beyond them, if the document is not cached
+MAX_INLINE_LENGTH = 2000  # longer documents are prepared in a thread: 1000 characters can take 10 ms
+PREPARED_FROM = 500  # points; graphql-core would complete the result of such an operation in more than 10 ms
+
+# One thread, so that the event loop competes with only one preparation for the interpreter.
+preparing = ThreadPoolExecutor(1, "prepare")
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
@@ -52,15 +64,23 @@ class PreparingSchema(strawberry.Schema):
         self.engine_options = engine_options or EngineOptions()
         self.documents = DocumentCache(self._schema, self.engine_options.limits)
         self.own: set[str] = set()  # documents of the service, exempt from limits
-        self.operations = OperationCache(self.prepare_operation)
+        self.operations = OperationCache()
         # Extensions and custom contexts can change every field and require Strawberry's execution.
-        is_usual = self.execution_context_class is StrawberryGraphQLCoreExecutionContext
-        self.prepares = prepares and is_usual and not self.get_extensions() and not self.exception_handlers
+        self.is_usual = self.execution_context_class is StrawberryGraphQLCoreExecutionContext
+        if self.is_usual:
+            self.execution_context_class = Executor
+        self.prepares = (
+            prepares and self.is_usual and not self.get_extensions() and not self.exception_handlers
+        )
 
     def pin(self, text: str) -> None:
         """Prepares a document of the service and keeps it."""
-        self.own.add(text)
-        self.operations.pin(text)
+        if text not in self.own:
+            self.own.add(text)
+            prepared = self.prepare_operation(self.read(text), None)
+            assert prepared is not None, "documents of the service are valid"
+            prepared.is_own = True
+            self.operations.pinned[text, None] = prepared
 
     def read(self, text: str) -> Document:
         """The parsed document, cached. Raises TooCostly if it exceeds a limit."""
@@ -73,11 +93,10 @@ class PreparingSchema(strawberry.Schema):
         except (GraphQLError, RecursionError):
             return None
 
-    def prepare_operation(self, text: str, name: str | None) -> PreparedOperation | None:
+    def prepare_operation(self, document: Document, name: str | None) -> PreparedOperation | None:
         """The prepared operation; None if the document is invalid or nested too deeply."""
-        rules = self.context_of(text, None, None, name).validation_rules
+        rules = self.context_of("", None, None, name).validation_rules
         try:
-            document = self.read(text)
             if self.errors_in(document, rules):
                 return None
             prepared = prepare(self._schema, self.schema_converter, document.ast, name)
@@ -119,20 +138,22 @@ class PreparingSchema(strawberry.Schema):
             return {}
         return {"cost": {"cost": cost, "limit": limits.cost}}
 
+    # --- operations that are not prepared -------------------------------------------------------
+
     async def _prepare_operation_async(
         self, context: ExecutionContext, extensions_runner: SchemaExtensionsRunner
     ) -> PreExecutionError | None:
         """Applies limits to operations that are not prepared, and to subscriptions."""
         if self.engine_options.limits is not None and context.query and context.graphql_document is None:
-            refusal = self.check(context, context.query)
+            refusal = await self.check(context, context.query)
             if refusal is not None:
                 return PreExecutionError(data=None, errors=[refusal])
         return await super()._prepare_operation_async(context, extensions_runner)
 
-    def check(self, context: ExecutionContext, text: str) -> GraphQLError | None:
+    async def check(self, context: ExecutionContext, text: str) -> GraphQLError | None:
         name, variables = context.operation_name, context.variables
         try:
-            document = self.read(text)
+            document = await self.admit(context, text)
             context.graphql_document = document.ast
             if cost := document.cost(name):
                 points = cost(variables)
@@ -143,10 +164,56 @@ class PreparingSchema(strawberry.Schema):
                     context.extensions_results.update(self.cost_extension(points))
                 if refusal := self.refusal_of(points, variables, text in self.own, context.context):
                     return refusal
-            context.pre_execution_errors = self.errors_in(document, context.validation_rules)
+            context.pre_execution_errors = [*self.errors_in(document, context.validation_rules)]
         except GraphQLError as refusal:
-            return refusal
+            return refusal.with_traceback(None)  # its frames hold the context, which gets the error
         return None
+
+    async def admit(self, context: ExecutionContext, text: str) -> Document:
+        """The document. One that is not cached is charged, and a long one is read in a thread."""
+        if text in self.own:
+            return self.read(text)
+        document = self.documents.recent.get(text)
+        if document is not None and document.is_paid:
+            return document
+        points = max(0, len(text) - FREE_LENGTH) // CHARACTERS_PER_POINT
+        if points and (refusal := self.charge(context.context, points)):
+            raise refusal
+        if len(text) > MAX_INLINE_LENGTH:
+            document = await in_thread(self.read_completely, text, context.validation_rules)
+        else:
+            document = document or self.documents.parse(text)
+        document.is_paid = True
+        return self.documents.add(text, document)
+
+    def read_completely(self, text: str, rules: Rules) -> Document:
+        """Changes no cache, so it can run in a thread; another request may have added the document."""
+        document = self.documents.recent.values.get(text) or self.documents.parse(text)
+        self.errors_in(document, rules)
+        return document
+
+    async def _execute_operation(self, context: ExecutionContext, *args: Any) -> Any:
+        """Prepares an operation that is repeated or costly."""
+        text, name = context.query, context._provided_operation_name
+        is_usual = self.prepares and context.root_value is None
+        if text and is_usual and self.is_worth_preparing(text, name, context.variables):
+            document = self.read(text)
+            prepared = await run(len(text), self.prepare_operation, document, name)
+            if prepared is not None:
+                self.operations.add(text, name, prepared)
+                extensions = context.operation_extensions
+                return await self.execute_prepared(
+                    prepared, text, context.variables, context.context, name, extensions
+                )
+        return await super()._execute_operation(context, *args)
+
+    def is_worth_preparing(self, text: str, name: str | None, variables: dict[str, Any] | None) -> bool:
+        if self.operations.is_repeated(text, name):
+            return True
+        cost = self.read(text).cost(name) if self.engine_options.limits else None
+        return cost is not None and cost(variables) >= PREPARED_FROM
+
+    # --- prepared operations --------------------------------------------------------------------
 
     async def execute(
         self,
@@ -169,23 +236,56 @@ class PreparingSchema(strawberry.Schema):
             points = prepared.cost(variable_values)
             if refusal := self.refusal_of(points, variable_values, prepared.is_own, context_value):
                 return PreExecutionError(None, [refusal], extensions=self.cost_extension(points))
+        result = await self.execute_prepared(
+            prepared, query, variable_values, context_value, operation_name, operation_extensions
+        )
+        result.extensions = self.cost_extension(points)
+        return result
+
+    async def execute_prepared(
+        self,
+        prepared: PreparedOperation,
+        query: str | None,
+        variable_values: dict[str, Any] | None,
+        context_value: Any,
+        operation_name: str | None,
+        operation_extensions: dict[str, Any] | None,
+    ) -> ExecutionResult:
         compiled = outcome = None
         variables = prepared.variables.coerce(variable_values)
         if variables is not None:
-            compiled = self.operations.compile(prepared, variables)
+            compiled = (
+                prepared.compiled
+                or self.operations.find_compiled(prepared, variables)
+                or await self.compile(prepared, variables)
+            )
             if compiled is not None and compiled.root is not None:
                 root, complete = compiled.root
-                outcome = await resolve_root(compiled, root, variables, context_value, operation_extensions)
+                outcome = await resolve_root(
+                    prepared, compiled, root, variables, context_value, operation_extensions
+                )
                 if outcome.error is None:
                     try:
-                        data = {root.key: complete(outcome.value)}
-                        return ExecutionResult(data, None, extensions=self.cost_extension(points))
+                        if compiled.is_new:
+                            data = await in_thread(complete, outcome.value)
+                            compiled.is_new = False
+                        else:
+                            data = complete(outcome.value)
+                        return ExecutionResult({root.key: data}, None)
                     except Exception:
                         pass  # graphql-core completes the value again and reports the error
         context = self.context_of(query, variable_values, context_value, operation_name)
-        result = await self.execute_by_core(prepared, context, compiled, outcome, operation_extensions)
-        result.extensions = self.cost_extension(points)
-        return result
+        return await self.execute_by_core(prepared, context, compiled, outcome, operation_extensions)
+
+    async def compile(
+        self, prepared: PreparedOperation, variables: VariableValues
+    ) -> CompiledOperation | None:
+        compiled = await run(prepared.size, compile_operation, prepared, variables)
+        if compiled is not None:
+            # The first value of a class is completed by code that is generated then.
+            compiled.is_new = prepared.size > MAX_INLINE_LENGTH
+            self.operations.add_compiled(prepared, variables, compiled)
+        return compiled
 
     async def resolve(self, pinned: str, variables: dict[str, Any], context: Any) -> Any:
         """What the resolver of a pinned document's only field returns; raises its error. A caller that reads
@@ -196,11 +296,21 @@ class PreparingSchema(strawberry.Schema):
         coerced = prepared.variables.coerce(variables)
         assert coerced is not None, "the service passes valid variables to its documents"
         compiled = self.operations.compile(prepared, coerced)
-        assert compiled is not None and compiled.collected.root is not None
-        return (await resolve_root(compiled, compiled.collected.root, coerced, context, None)).result()
+        assert compiled is not None and compiled.single_root is not None
+        outcome = await resolve_root(prepared, compiled, compiled.single_root, coerced, context, None)
+        return outcome.result()
+
+    def _process_errors(
+        self, errors: list[GraphQLError], execution_context: ExecutionContext | None = None
+    ) -> None:
+        """Frees the frames of the execution: they hold the executor, which holds the errors."""
+        super()._process_errors(errors, execution_context)
+        for error in errors:
+            drop_tracebacks(error)
+            drop_tracebacks(error.original_error)
 
     def _stream(self, *args: Any, **options: Any) -> Any:
-        if self.execution_context_class is StrawberryGraphQLCoreExecutionContext:
+        if self.is_usual:
             suggests = self.engine_options.suggestions
             options["execution_context_class"] = StreamingExecutor if suggests else NoSuggestionsExecutor
         return super()._stream(*args, **options)
@@ -218,8 +328,8 @@ class PreparingSchema(strawberry.Schema):
         operation_extensions: dict[str, Any] | None,
     ) -> ExecutionResult:
         """Executes by graphql-core, with generated code for objects and lists where possible."""
-        executor: dict[str, Any] = {"executor_class": StrawberryGraphQLCoreExecutionContext}
-        if compiled and not compiled.is_too_deep and not compiled.collected.is_introspection:
+        executor: dict[str, Any] = {"executor_class": Executor}
+        if compiled and not compiled.is_too_deep and not compiled.is_introspection:
             executor = {"executor_class": CompletingExecutor, "compiled": compiled}
         result: Any = execute(
             self._schema,
@@ -238,7 +348,7 @@ class PreparingSchema(strawberry.Schema):
         if result.errors:
             context.graphql_document = prepared.document
             self._process_errors(result.errors, context)
-        return ExecutionResult(result.data, result.errors, extensions={})
+        return ExecutionResult(result.data, result.errors)
 
     def context_of(
         self, query: str | None, variables: dict[str, Any] | None, context: Any, name: str | None
@@ -252,3 +362,21 @@ class PreparingSchema(strawberry.Schema):
             allowed_operation_types=tuple(OperationType),
             operation_extensions=None,
         )
+
+
+def drop_tracebacks(error: BaseException | None) -> None:
+    done: set[int] = set()  # an error can be its own cause
+    while error is not None and id(error) not in done:
+        done.add(id(error))
+        error.__traceback__ = None
+        error = error.__cause__ or error.__context__
+
+
+async def run(length: int, function: Callable[..., Result], *args: Any) -> Result:
+    """Calls a function that prepares a document: in a thread if the document is long."""
+    return await in_thread(function, *args) if length > MAX_INLINE_LENGTH else function(*args)
+
+
+async def in_thread(function: Callable[..., Result], *args: Any) -> Result:
+    """If the caller is cancelled, the function still runs to its end, so it may change no cache."""
+    return await asyncio.get_running_loop().run_in_executor(preparing, function, *args)

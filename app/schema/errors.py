@@ -38,6 +38,7 @@ class UserError:
 
 def user_errors(refusal: Refused) -> list[UserError]:
     """One error per field, so that a form can show each next to its field."""
+    refusal.__traceback__ = None  # a failed write holds its error, which would hold the frames of the request
     if isinstance(refusal, WrongAnswers):
         return [
             UserError(code=each.code, field=path_of_answer(each), message=each.message)

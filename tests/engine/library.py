@@ -521,7 +521,7 @@ PREPARING, PLAIN = library(prepares=True), library(prepares=False)
 
 def ready(schema: PreparingSchema) -> OperationCache:
     """Empties the cache, and prepares every document at its first use."""
-    schema.operations = OperationCache(schema.prepare_operation)
+    schema.operations = OperationCache()
     schema.operations.prepared_at_use = 1
     return schema.operations
 

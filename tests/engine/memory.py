@@ -3,7 +3,6 @@
 python -m tests.engine.memory once 100000     100,000 documents, each executed once (some minutes)
 python -m tests.engine.memory twice 5000      each executed twice, and so prepared
 python -m tests.engine.memory long 600        of 16 kB each, executed twice
-python -m tests.engine.memory lookup 100000   only looked up in the cache
 """
 
 import asyncio
@@ -16,17 +15,17 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from app.engine.operations import MAX_DOCUMENT_LENGTH
+from app.engine.schema import EngineOptions
 from tests.engine.library import LibraryContext, a_volume, library
+from tests.engine.test_limits import NO_LIMITS
 
 STATM = Path("/proc/self/statm")
 PAGE = 4096
 WARM_UP = {"long": 2}  # documents before the first measurement; 20 for the others
-COLLECTS = (700, 10, 10)  # frequent, so that uncollected garbage does not count as growth
 
 
 def memory_used() -> int:
     """Bytes in memory; without /proc, the bytes allocated by Python."""
-    gc.collect()
     if STATM.exists():
         return int(STATM.read_text().split()[1]) * PAGE
     return tracemalloc.get_traced_memory()[0]
@@ -44,15 +43,12 @@ def documents(number: int, is_long: bool) -> Iterator[str]:
 
 
 async def run(how: str, number: int) -> dict[str, float]:
-    schema = library(prepares=True)
+    schema = library(True, engine_options=EngineOptions(NO_LIMITS))
     times, warm = 1 if how == "once" else 2, WARM_UP.get(how, 20)
     started, before = time.perf_counter(), 0
     for index, text in enumerate(documents(number + warm, how == "long")):
         if index == warm:
             before = memory_used()
-        if how == "lookup":
-            schema.operations.find(text, None)
-            continue
         for _ in range(times):
             result = await schema.execute(text, context_value=LibraryContext({"volume": a_volume}))
             assert result.errors is None
@@ -66,7 +62,7 @@ async def run(how: str, number: int) -> dict[str, float]:
 def main(how: str, number: str) -> None:
     if not STATM.exists():
         tracemalloc.start()
-    gc.set_threshold(*COLLECTS)
+    gc.disable()  # nothing is left to it
     print(json.dumps(asyncio.run(run(how, int(number)))))
 
 

@@ -82,7 +82,8 @@ class ExampleCounts:
         self.invalid += not schema.operations.recent.values  # invalid operations are not prepared
         self.with_errors += has_errors
         self.with_data += len(data) > 40
-        compiled = list(schema.operations.compiled.values.values())
+        prepared = [each.compiled for each in schema.operations.recent.values.values() if each.compiled]
+        compiled = [*schema.operations.compiled.values.values(), *prepared]
         generated = any(complete is not None for each in compiled for complete in each.completers.values())
         self.generated += generated
         self.fell_back += has_errors and generated

@@ -9,7 +9,7 @@ import pytest
 import strawberry
 from graphql import GraphQLError, Undefined
 
-from app.engine.codegen import CodeGenerator
+from app.engine.codegen import CodeGenerator, FunctionGenerator
 from tests.engine.library import (
     PLAIN,
     AsyncValue,
@@ -149,8 +149,8 @@ def test_generated_code_coerces_a_leaf_like_its_type_or_raises(name: str, is_req
     """If it raises, graphql-core completes the value."""
     kind: Any = PLAIN._schema.type_map[name]
     for what, value in LEAF_VALUES.items():
-        generator = CodeGenerator(lambda kind, fields: {}, lambda *_: {})
-        complete = generator.function(generator.leaf_code(kind, "v", is_required))
+        generator = FunctionGenerator(CodeGenerator(lambda kind, fields: {}, lambda *_: {}))
+        complete = generator.compile(generator.leaf_code(kind, "v", is_required))
         leaf = value()
         for _ in range(2):  # the class of the first value is remembered
             try:
@@ -178,8 +178,8 @@ def test_generated_code_coerces_a_leaf_like_its_type_or_raises(name: str, is_req
 )
 def test_generated_code_coerces_usual_leaves(name: str, leaf: object) -> None:
     kind: Any = PLAIN._schema.type_map[name]
-    generator = CodeGenerator(lambda kind, fields: {}, lambda *_: {})
-    complete = generator.function(generator.leaf_code(kind, "v", True))
+    generator = FunctionGenerator(CodeGenerator(lambda kind, fields: {}, lambda *_: {}))
+    complete = generator.compile(generator.leaf_code(kind, "v", True))
 
     assert [complete(leaf), complete(leaf)] == [kind.coerce_output_value(leaf)] * 2
 

@@ -219,6 +219,8 @@ def test_an_unauthenticated_websocket_stores_no_document(fresh: Gateway) -> None
 
 
 def test_the_least_recently_used_documents_are_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A short document counts as one of 2048 characters."""
+    monkeypatch.setattr(app.schema.transport.trusted_documents, "MAX_PERSISTED_TEXT", 3 * 2048)
     monkeypatch.setattr(app.schema.transport.trusted_documents, "MAX_PERSISTED", 3)
     documents = Documents(Trust.OFF, {})
     texts = [f"{{ a{number} }}" for number in range(4)]
@@ -228,7 +230,7 @@ def test_the_least_recently_used_documents_are_dropped(monkeypatch: pytest.Monke
     documents.admit(by_hash(texts[0]), "r")
     send_text(documents, texts[3])
 
-    assert list(documents.persisted.values()) == [texts[2], texts[0], texts[3]]
+    assert list(documents.persisted.values.values()) == [texts[2], texts[0], texts[3]]
 
 
 def test_the_length_of_all_stored_documents_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -238,10 +240,10 @@ def test_the_length_of_all_stored_documents_is_limited(monkeypatch: pytest.Monke
     for number in range(50):
         send_text(documents, f"{{ a{number} }}" + " " * 20)
         send_text(documents, f"{{ a{number} }}" + " " * 20)  # twice is once
-        assert documents.persisted_length == sum(map(len, documents.persisted.values())) <= 100
-    assert len(documents.persisted) == 3
-    send_text(documents, "{ a }" + " " * 200)
-    assert (len(documents.persisted), documents.persisted_length) == (0, 0)
+        assert documents.persisted.weight == sum(map(len, documents.persisted.values.values())) <= 100
+    assert len(documents.persisted.values) == 3
+    send_text(documents, "{ a }" + " " * 90)
+    assert len(documents.persisted.values) == 1
 
 
 def send_text(documents: Documents, text: str) -> None:

@@ -115,6 +115,21 @@ def test_the_legacy_paths_spend_the_same(limited: Gateway) -> None:
 
 
 @pytest.mark.sqlite_only
+def test_a_long_document_costs_more_while_it_is_not_cached(limited: Gateway) -> None:
+    """One point for each four characters beyond 500, also if it is invalid."""
+    text, invalid = VIEWER.ljust(700), "{ viewer { unknown } }".ljust(600)
+    first, second = limited.as_caregiver(1), limited.as_caregiver(2)
+
+    assert rates(first, text)[1] == '"default";q=120;w=60'
+    assert [rates(caller, text)[2] for caller in (first, second)] == [
+        '"default";r=66;t=27',
+        '"default";r=118;t=1',
+    ]
+    assert rates(first, invalid)[2] == '"default";r=39;t=41'
+    assert [rates(first, VIEWER.ljust(800))[index] for index in (0, 3)] == [429, "18"]
+
+
+@pytest.mark.sqlite_only
 def test_so_do_operations_at_a_websocket(limited: Gateway) -> None:
     caller = limited.as_caregiver(1)
     with listening(caller) as listener:

@@ -101,7 +101,7 @@ def fresh(settings: Settings, tmp_path: Path) -> Iterator[MeasuredGateway]:
     changed = {
         **USUAL,
         "metrics_port": free_port(),
-        "rate_limit": 1000,
+        "rate_limit": 8000,
         "identifier_limit": 1,
         "trusted_manifest": str(manifest),
         "cors_origins": "https://care.example.test",

@@ -63,7 +63,7 @@ def use(gateway: MeasuredGateway) -> None:
         listener.receive_close()
     raw.run(gateway.settings.database, "ALTER TABLE assignment RENAME TO homework")
     caregiver.get(f"{ASSIGNMENTS}/1")
-    for _ in range(20):
+    for _ in range(80):
         caregiver.post_graphql("{ sessions(first: 100) { nodes { id } } }")
     with streaming(client, CHANGES):
         stop(gateway)

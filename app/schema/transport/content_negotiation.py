@@ -18,6 +18,7 @@ NEWER_JSON = (JSON[0], f"{NEWER}; charset=utf-8".encode())
 EVENT_STREAM = "text/event-stream"
 MAX_CACHED = 1024  # characters of a header in the cache
 MAX_RANGES = 64  # more are ignored
+MAX_CACHED_LENGTH = 256  # characters of an Accept header
 QUALITY = re.compile(r"\s*q=([01](?:\.[0-9]{0,3})?)\s*")
 PARTIAL_SUCCESS = 294
 NOT_GRAPHQL = (413, 415)  # the body was not read, so the response is not a GraphQL response
@@ -85,6 +86,10 @@ def negotiate(accept: str | None) -> Accepted:
 def read_accept(accept: str | None) -> Accepted:
     if not accept:
         return Accepted()
+    return read_cached(accept) if len(accept) <= MAX_CACHED_LENGTH else read_accept(accept)
+
+
+def read_accept(accept: str) -> Accepted:
     ranges = dict(map(read_range, accept.lower().split(",", MAX_RANGES)[:MAX_RANGES]))
     newer, json = quality(ranges, NEWER), quality(ranges, "application/json")
     events = ranges.get(EVENT_STREAM, 0.0)
@@ -94,6 +99,9 @@ def read_accept(accept: str | None) -> Accepted:
         prefers_stream=events > max(newer, json),
         nothing=not (newer or json or events),
     )
+
+
+read_cached = lru_cache(64)(read_accept)  # most clients send one of a few values
 
 
 def read_range(text: str) -> tuple[str, float]:

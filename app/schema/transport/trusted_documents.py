@@ -3,7 +3,6 @@
 import hashlib
 import logging
 import re
-from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
@@ -11,6 +10,7 @@ from typing import Any
 import orjson
 from graphql import GraphQLError, OperationDefinitionNode, parse, validate
 
+from app.caches import BoundedCache
 from app.schema.schema import Schema
 from app.schema.transport.content_negotiation import Rejection
 from app.schema.transport.request_parsing import GraphQLRequest, RequestRejected
@@ -18,7 +18,7 @@ from app.settings import Settings, SettingsError, Trust
 from app.telemetry.counters import OTHER
 
 MAX_PERSISTED = 1024  # persisted queries
-MAX_PERSISTED_TEXT = 2 * 1024 * 1024  # characters in all persisted queries
+MAX_PERSISTED_TEXT = 2 * 1024 * 1024  # characters in all persisted queries, each counted with at least 2048
 MAX_LOGGED = 4096  # documents per process, so that requests cannot fill the log
 MAX_NAMES = 100  # trusted operations with their own metrics
 PREFIX = "sha256:"
@@ -39,8 +39,7 @@ class Documents:
         self.trust = trust
         self.trusted = frozenset(manifest.values())
         self.by_id = {hash_of(text): text for text in self.trusted} | dict(manifest)
-        self.persisted: OrderedDict[str, str] = OrderedDict()  # hash -> text, least recently used first
-        self.persisted_length = 0  # characters
+        self.persisted: BoundedCache[str] = BoundedCache(MAX_PERSISTED_TEXT)  # hash -> text
         self.logged: set[str] = set()  # hashes of untrusted documents
         self.operation_names = dict(list(named_operations(manifest.values()))[:MAX_NAMES])
 
@@ -84,9 +83,7 @@ class Documents:
         if text is not None:
             return text
         sha256 = id.removeprefix(PREFIX)
-        if text := self.persisted.get(sha256):
-            self.persisted.move_to_end(sha256)
-        return text or self.by_id.get(sha256)
+        return self.persisted.get(sha256) or self.by_id.get(sha256)
 
     def add_persisted_query(self, sha256: str, text: str) -> None:
         """Stores the query under its hash, unless the manifest contains it."""
@@ -94,10 +91,7 @@ class Documents:
             return
         if hash_of(text) != sha256:
             raise RequestRejected("`extensions.persistedQuery.sha256Hash` is not the SHA-256 of the `query`.")
-        self.persisted[sha256] = text
-        self.persisted_length += len(text)
-        while len(self.persisted) > MAX_PERSISTED or self.persisted_length > MAX_PERSISTED_TEXT:
-            self.persisted_length -= len(self.persisted.popitem(last=False)[1])
+        self.persisted.put(sha256, text, max(len(text), MAX_PERSISTED_TEXT // MAX_PERSISTED))
 
     def check_trust(self, request: GraphQLRequest, request_id: str) -> None:
         """Rejects a document that is not in the manifest, or logs it once."""
