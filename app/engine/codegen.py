@@ -41,6 +41,7 @@ Arguments = Callable[[StrawberryField, GraphQLField, FieldDetails], dict[str, An
 Completer = Callable[[Any], Any]
 
 MAX_CLASSES = 64  # cached per field; values of further classes are checked each time
+MAX_LAYOUTS = 8  # of them, if they have a layout; each has a function of its own
 
 
 class UnexpectedValue(Exception):
@@ -234,6 +235,8 @@ class ObjectCompleter:
         if len(self.known) >= MAX_CLASSES:
             return complete
         if layout is not None:
+            if len(self.known) >= MAX_LAYOUTS:
+                self.known.clear()  # a plan that is built again has new classes
             code = self.generator.members_code(self.kind, self.fields, "v", layout)
             complete = self.generator.function(code)
         self.known[value.__class__] = complete

@@ -1,10 +1,7 @@
 """The attributes of a step: a statement, several at once, or rows to insert."""
 
 import re
-from functools import lru_cache
-
-from sqlalchemy import Delete, Insert, Select, Update
-from sqlalchemy.sql.elements import ClauseElement
+from weakref import WeakKeyDictionary
 
 from app.db.sql import Bulk, DatabaseKind, Statement, Step, changes_of
 from app.telemetry.tracing.spans import Attributes
@@ -43,16 +40,19 @@ def batch_of(names: list[str]) -> str:
     return f"BATCH {names[0]}".strip() if len(set(names)) == 1 else "BATCH"
 
 
-@lru_cache(1024)
+# Callers choose the statements of reads, so that their attributes must not outlive them.
+of_statements: WeakKeyDictionary[Statement, dict[DatabaseKind, Attributes]] = WeakKeyDictionary()
+
+
 def statement_attributes(statement: Statement, kind: DatabaseKind) -> Attributes:
-    text = statement.for_(kind).sql
-    attributes: Attributes = {"db.query.summary": summary_of(text), "db.query.text": text[:MAX_TEXT]}
-    expression = statement.expression
-    if not isinstance(expression, ClauseElement):
-        expression = expression(kind)
-    if isinstance(expression, Select | Insert | Update | Delete):  # the text does not name one operation
-        attributes["db.operation.name"] = expression.__visit_name__.upper()
-    return attributes
+    by_kind = of_statements.setdefault(statement, {})
+    if kind not in by_kind:
+        compiled = statement.for_(kind)
+        text = compiled.sql
+        by_kind[kind] = {"db.query.summary": summary_of(text), "db.query.text": text[:MAX_TEXT]}
+        if compiled.verb:  # the text does not name one operation
+            by_kind[kind]["db.operation.name"] = compiled.verb
+    return by_kind[kind]
 
 
 def summary_of(text: str) -> str:
