@@ -13,7 +13,7 @@ from app.auth.authenticator import Authenticator
 from app.db.admin.importing import importing
 from app.db.drivers.factory import open_database
 from app.db.drivers.interface import Database
-from app.db.sql import DATABASE_KIND, Bulk, DatabaseKind, Operation, Step, Together, mapping_steps
+from app.db.sql import DATABASE_KIND, Bulk, DatabaseKind, LongWork, Operation, Step, Together, mapping_steps
 from app.engine.schema import PreparingSchema
 from app.settings import Settings
 from tests import keys
@@ -144,7 +144,9 @@ class Watched:
 
 def collecting(operation: Operation[Result], steps: list[Step]) -> Operation[Result]:
     def collect(step: Step) -> Step:
-        if isinstance(step, Bulk | Together) or (step is not DATABASE_KIND and list(step[1]) != ["user"]):
+        if step is DATABASE_KIND or isinstance(step, LongWork):
+            return step
+        if isinstance(step, Bulk | Together) or list(step[1]) != ["user"]:
             steps.append(step)
         return step
 

@@ -92,7 +92,11 @@ USED: list[tuple[Any, str]] = [
 with suppress(ImportError):  # an optional dependency
     import asyncpg
 
-    USED.append((asyncpg.Connection, "_transport"))  # app/db/drivers/hosts.py
+    # app/db/drivers/hosts.py and connections.py
+    statement_cache = "_clear_entry_callback _entries _maybe_cleanup _on_remove"
+    USED.append((asyncpg.Connection, "_stmt_cache _transport"))
+    USED.append((asyncpg.connection._StatementCache, statement_cache))
+    USED.append((asyncpg.connection._StatementCacheEntry, "_statement"))
 
 
 def has(owner: Any, name: str) -> bool:

@@ -12,6 +12,7 @@ from sqlalchemy import (
     Boolean,
     Column,
     ColumnElement,
+    Delete,
     Dialect,
     FromClause,
     Insert,
@@ -20,6 +21,7 @@ from sqlalchemy import (
     String,
     Table,
     Text,
+    Update,
     bindparam,
     case,
     column,
@@ -78,6 +80,7 @@ class CompiledStatement:
     sql: str
     parameters: tuple[tuple[str, Any], ...]
     returns_ids: bool = False  # an INSERT whose new ids SQLite derives from the last one
+    verb: str = ""  # SELECT, INSERT, UPDATE or DELETE; none of a statement that is written as SQL
 
     def values(self, given: Values) -> list[Any]:
         try:
@@ -91,9 +94,11 @@ class Statement:
     """An SQLAlchemy expression, compiled at the first use on a kind of database.
 
     A function of the kind returns the expression if it must be built late or differs between the databases.
+    A statement that is compiled for one kind has no expression: SQLAlchemy's objects take 50 times the memory
+    of the text, and refer to each other, so that only the garbage collector frees them.
     """
 
-    expression: ClauseElement | Callable[[DatabaseKind], ClauseElement]
+    expression: ClauseElement | Callable[[DatabaseKind], ClauseElement] | None
     returns_ids: bool = False
     adds_events: bool = False  # which PostgreSQL announces to other processes after the commit
     reads_after_lock: bool = False  # locks one row, and reads more once it is locked
@@ -107,6 +112,7 @@ class Statement:
 
     def compile(self, kind: DatabaseKind) -> CompiledStatement:
         expression = self.expression
+        assert expression is not None, "this statement is for another kind of database"
         if not isinstance(expression, ClauseElement):
             expression = expression(kind)
         if self.returns_ids and kind != "sqlite":
@@ -118,7 +124,17 @@ class Statement:
             (name, REQUIRED if compiled.binds[name].required else compiled.params[name])
             for name in compiled.positiontup or ()
         )
-        return CompiledStatement(compiled.string, parameters, self.returns_ids)
+        is_standard = isinstance(expression, Select | Insert | Update | Delete)
+        verb = expression.__visit_name__.upper() if is_standard else ""
+        return CompiledStatement(compiled.string, parameters, self.returns_ids, verb)
+
+
+def compiled_statement(kind: DatabaseKind, expression: ClauseElement) -> Statement:
+    """A statement for one kind of database, without its expression."""
+    statement = Statement(expression)
+    statement.for_(kind)
+    statement.expression = None
+    return statement
 
 
 def insert_if_absent(table: Table, values: Values, returning: Sequence[Column[Any]] = ()) -> Statement:
@@ -169,9 +185,16 @@ class Together(NamedTuple):
     is_last: bool = False  # of the operation, so that its audit record can be added to them
 
 
+class LongWork(NamedTuple):
+    """A function that would hold the event loop for too long: a driver calls it in a thread, outside of a
+    transaction if none has begun, and returns its result as the only row."""
+
+    function: Callable[[], Any]
+
+
 DATABASE_KIND: Any = object()  # this step returns the kind of the database
 
-Step = tuple[Statement, Values] | Together | Bulk
+Step = tuple[Statement, Values] | Together | Bulk | LongWork
 Result = TypeVar("Result")
 P = ParamSpec("P")
 # A generator that yields the next statement and receives its rows. It knows no connection, thread or loop.
@@ -206,7 +229,7 @@ def repeatable(function: Callable[P, Operation[Result]]) -> Callable[P, Repeatab
 
 def changes_of(step: Step) -> Sequence[tuple[Statement, Values]]:
     """The statements of a step with their values."""
-    if step is DATABASE_KIND or isinstance(step, Bulk):
+    if step is DATABASE_KIND or isinstance(step, Bulk | LongWork):
         return ()
     return step.changes if isinstance(step, Together) else [step]
 

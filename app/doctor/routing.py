@@ -9,11 +9,10 @@ from sqlalchemy import text
 
 from app.care.subscriptions import KINDS_BY_ROLE
 from app.db.event_log import events_from, find_event, newest_stable_event
+from app.db.reader import document, levels
 from app.db.reader.access import CAREGIVERS_OF_CLIENT
-from app.db.reader.document import read_of_ids, read_of_page
 from app.db.reader.entities import ENTITIES, ToOne
-from app.db.reader.plans import PlanNode, plan_of
-from app.db.reader.queries import CountedBy, Form, count_of_rows
+from app.db.reader.queries import CountedBy
 from app.db.reader.selection import Link, PageRequest, ReaderRole, Selection, Where
 from app.db.sql import DATABASE_KIND, CompiledStatement, Operation, Statement
 from app.db.statements import answers, assignments, deliveries, dispatch, events, sessions
@@ -70,15 +69,17 @@ def reads_of(table: Table) -> Iterator[Everyday]:
     roles: tuple[ReaderRole, ...] = ("caregiver", "client of one")
     for role in roles[:1] if where else roles:
         name = f"{table_of(table).name} rows of a {role}"
-        yield Everyday(name, read_of_page(table, selection, role, request, counted_by).statement)
-        yield Everyday(name, read_of_ids(table, selection, role, where, is_single=False).statement)
+        plan = document.plan_of_page(table, selection, role, request, counted_by, "citus")
+        yield Everyday(name, plan.statement)
+        plan = document.plan_of_ids(table, selection, role, where, is_single=False, kind="citus")
+        yield Everyday(name, plan.statement)
     name, role = f"{table_of(table).name} rows of a client of several", "client of several"
-    forms: tuple[Form, ...] = ("ids",) if where else ("page", "ids")
-    for form in forms:
-        for statement in statements_of(plan_of(table, selection, role, form)):
-            yield Everyday(name, statement, CAREGIVERS)
+    plans = [levels.plan_of_ids(table, selection, role, (), "citus")]
     if not where:
-        yield Everyday(name, count_of_rows(table, role, ()), CAREGIVERS)
+        plans.append(levels.plan_of_page(table, selection, role, request, counted_by, "citus"))
+    for each in plans:
+        for statement in each.statements():
+            yield Everyday(name, statement, CAREGIVERS)
 
 
 def everything_of(table: Table, depth: int = 2) -> Selection:
@@ -91,14 +92,6 @@ def everything_of(table: Table, depth: int = 2) -> Selection:
         if not isinstance(link, ToOne):
             links.append(Link(name, selection, PageRequest(with_total=True)))
     return Selection(columns, tuple(links))
-
-
-def statements_of(node: PlanNode) -> Iterator[Statement]:
-    yield node.statement
-    for child in node.children:
-        yield from statements_of(child.node)
-        if child.count is not None:
-            yield child.count
 
 
 # --- their plans ----------------------------------------------------------------------------------

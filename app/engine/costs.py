@@ -30,6 +30,7 @@ from graphql import (
     is_list_type,
 )
 
+from app.engine.limits import Limits, check
 from app.engine.nodes import Fragments, TypedSelectionSet, fields_of, response_key
 
 ASSUMED_LENGTH = 10  # of a list with unknown length
@@ -88,10 +89,19 @@ Polynomial = dict[tuple[VariableSize, ...], float]  # the coefficient of each pr
 Cost = Callable[[Mapping[str, Any] | None], int]
 
 
-def cost_of(schema: GraphQLSchema, operation: OperationDefinitionNode, fragments: Fragments) -> Cost:
+def cost_of(
+    schema: GraphQLSchema,
+    operation: OperationDefinitionNode,
+    fragments: Fragments,
+    limits: Limits | None = None,
+) -> Cost:
     root = schema.get_root_type(operation.operation)
     defaults = {each.variable.name.value: each.default_value for each in operation.variable_definitions or ()}
-    polynomial = CostCalculator(schema, fragments, defaults).cost([(root, operation.selection_set)], 1)
+    calculator = CostCalculator(schema, fragments, defaults)
+    polynomial = calculator.cost([(root, operation.selection_set)], 1, is_root=True)
+    if limits is not None:
+        check(calculator.lists, "lists with pages inside objects", limits.lists)
+        check(calculator.objects, "objects and lists", limits.objects)
     constant = ceil(polynomial.pop((), 0))
     if not polynomial:
         return lambda variables: constant
@@ -113,8 +123,12 @@ class CostCalculator:
     schema: GraphQLSchema
     fragments: Fragments
     defaults: Mapping[str, ValueNode | None]  # of the variables
+    objects: int = 0  # fields with a selection, without introspection and the items of a connection
+    lists: int = 0  # of them, connections inside other objects
 
-    def cost(self, selection_sets: list[TypedSelectionSet], connection_size: Size) -> Polynomial:
+    def cost(
+        self, selection_sets: list[TypedSelectionSet], connection_size: Size, is_root: bool = False
+    ) -> Polynomial:
         """The cost of these selection sets together, which belong to a connection of this size."""
         total: Polynomial = defaultdict(float)
         for kind, nodes in self.fields(selection_sets):
@@ -126,10 +140,13 @@ class CostCalculator:
             below = [(named, each.selection_set) for each in nodes if each.selection_set]
             if not below:
                 continue
+            is_item = weight.is_sized_by_connection
+            self.objects += is_own_field(definition) and not is_item
+            self.lists += weight.size_argument is not None and not is_root
             size = self.size(weight.size_argument, nodes[0]) if weight.size_argument else None
             objects: Size
             size_below: Size = 1
-            if weight.is_sized_by_connection:
+            if is_item:
                 objects = connection_size
             elif definition is not None and is_list_type(get_nullable_type(definition.type)):
                 objects = size or weight.objects or ASSUMED_LENGTH
@@ -167,9 +184,14 @@ def weight_of(schema: GraphQLSchema, definition: GraphQLField | None, name: str)
     if definition is None:
         return DEFAULT_WEIGHT
     weight: Weight | None = definition.extensions.get("cost")
-    if weight is None and "strawberry-definition" not in definition.extensions:
+    if weight is None and not is_own_field(definition):
         weight = introspection_weights(schema).get(name)
     return weight or DEFAULT_WEIGHT
+
+
+def is_own_field(definition: GraphQLField | None) -> bool:
+    """Is this a field of the service, and not of introspection?"""
+    return definition is not None and "strawberry-definition" in definition.extensions
 
 
 @lru_cache(maxsize=4)

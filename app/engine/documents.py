@@ -29,6 +29,7 @@ Rules = tuple[type[ASTValidationRule], ...]
 class Document:
     schema: GraphQLSchema
     ast: DocumentNode
+    limits: Limits | None = None
     is_circular: bool = False
     is_paid: bool = False  # its preparation was charged
     found: list[GraphQLError] | None = None  # by validation
@@ -50,12 +51,13 @@ class Document:
         return get_operation_ast(self.ast, name)
 
     def cost(self, name: str | None) -> Cost | None:
-        """The cost of an operation; None if the operation is ambiguous or circular."""
+        """The cost of an operation; None if the operation is ambiguous or circular. Raises TooCostly if it
+        selects too many objects, for which statements would have to be written."""
         operation = self.operation(name)
         if operation is None or self.is_circular:
             return None
         if name not in self.costs:
-            self.costs[name] = cost_of(self.schema, operation, fragments_of(self.ast))
+            self.costs[name] = cost_of(self.schema, operation, fragments_of(self.ast), self.limits)
         return self.costs[name]
 
 
@@ -73,7 +75,7 @@ class DocumentCache:
     def parse(self, text: str, is_own: bool = False) -> Document:
         """Changes nothing, so it can run in a thread. Raises TooCostly if the document exceeds a limit."""
         limits = None if is_own else self.limits
-        document = Document(self.schema, parse_within(text, limits))
+        document = Document(self.schema, parse_within(text, limits), limits)
         if limits is not None:
             document.is_circular = count_within(document.ast, limits).is_circular
         return document

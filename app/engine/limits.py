@@ -43,6 +43,8 @@ class Limits:
     directives: int = 100
     comparisons: int = 10_000  # of fields with the same response key, during validation
     values: int = 2000  # in the variables, including nested values
+    objects: int = 150  # fields with a selection, except the items of a list with pages
+    lists: int = 20  # with pages, inside other objects
 
 
 class TooCostly(GraphQLError):

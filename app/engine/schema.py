@@ -100,10 +100,10 @@ class PreparingSchema(strawberry.Schema):
             if self.errors_in(document, rules):
                 return None
             prepared = prepare(self._schema, self.schema_converter, document.ast, name)
+            if prepared is not None and self.engine_options.limits is not None:
+                prepared.cost = document.cost(name)
         except (GraphQLError, RecursionError):
             return None
-        if prepared is not None and self.engine_options.limits is not None:
-            prepared.cost = document.cost(name)
         return prepared
 
     def errors_in(self, document: Document, rules: Rules) -> list[GraphQLError]:

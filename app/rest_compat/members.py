@@ -9,6 +9,8 @@ from typing import Any
 
 from app.db.reader.plans import Place, Row
 
+MAX_READERS = 64  # of a body; a document has a class of rows for each combination of filters
+
 # Reads all values of a row, and converts those of some members.
 Reader = tuple[Callable[[Any], tuple[Any, ...]], list[tuple[str, Callable[[Any], Any]]]]
 
@@ -31,7 +33,9 @@ class Members:
         return body
 
     def add_reader(self, kind: type[Row]) -> Reader:
-        """Rows have a class for each document and combination of filters, of which there are a few."""
+        """A plan that is built again has new classes."""
+        if len(self.readers) >= MAX_READERS:
+            self.readers.clear()
         places = {name: place_of(kind, path) for name, path in self.paths.items()}
         get_values = itemgetter(*(index for index, _ in places.values()))
         reader = get_values, [(name, convert) for name, (_, convert) in places.items() if convert]

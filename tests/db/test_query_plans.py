@@ -11,10 +11,11 @@ from app.care.assignments import DUE_SOONEST
 from app.care.sessions import IN_TIME_STATE, ORDERS, SessionOrder
 from app.db.drivers.interface import sqlite_path
 from app.db.drivers.sqlite import sqlite_values
+from app.db.reader import levels
 from app.db.reader.entities import is_due
-from app.db.reader.plans import plan_of
-from app.db.reader.selection import Order, Selection, ViewerRole, Where
-from app.db.sql import CompiledStatement, Values
+from app.db.reader.queries import CountedBy
+from app.db.reader.selection import Order, PageRequest, Selection, ViewerRole, Where
+from app.db.sql import CompiledStatement, DatabaseKind, Statement, Values
 from app.db.statements.books import FIND_ASSIGNED, FIND_BOOKS_WITHOUT_QUESTIONS, LOCK_BOOKS
 from app.db.statements.conditions import has_status, is_in_session
 from app.db.tables import Assignment, Session, Table, TimeState, table_of
@@ -140,7 +141,7 @@ def test_a_list_is_read_in_the_order_of_its_index(
     where: tuple[Where, ...],
     index: str,
 ) -> None:
-    written = plan_of(table, IDS, role, "page", where).statement.for_("sqlite")
+    written = page_of(table, role, None, where, "sqlite").for_("sqlite")
 
     with closing(sqlite3.connect(sqlite_path(world.url))) as connection:
         plan = explain(connection, written, dict.fromkeys(name for name, _ in written.parameters))
@@ -205,6 +206,19 @@ def test_the_assignments_of_one_client_are_sorted_by_due_date(
     assert step_on(plan, Assignment) == "SEARCH INDEX ix_assignment_client (client_id=?)"
 
 
+def page_of(
+    table: type[Session] | type[Assignment],
+    role: ViewerRole,
+    order: Order | None,
+    where: tuple[Where, ...],
+    kind: DatabaseKind,
+) -> Statement:
+    request = PageRequest(order=order, where=where)
+    plan = levels.plan_of_page(table, IDS, role, request, CountedBy(table, None, where), kind)
+    (statement,) = plan.statements()
+    return statement
+
+
 def plan_of_page(
     world: OpenWorld,
     table: type[Session] | type[Assignment],
@@ -212,7 +226,7 @@ def plan_of_page(
     order: Order,
     where: tuple[Where, ...],
 ) -> list[str]:
-    written = plan_of(table, IDS, role, "page", where, order).statement.for_("sqlite")
+    written = page_of(table, role, order, where, "sqlite").for_("sqlite")
     with closing(sqlite3.connect(sqlite_path(world.url))) as connection:
         return explain(connection, written, dict.fromkeys(name for name, _ in written.parameters))
 
@@ -241,7 +255,7 @@ def test_postgresql_can_read_a_page_in_another_order_without_a_sort(
     index: str,
 ) -> None:
     """With sorts disabled, as a sort is cheaper for a table of a few rows."""
-    statement = plan_of(table, IDS, role, "page", where, order).statement
+    statement = page_of(table, role, order, where, "postgresql")
     values = {
         "caregiver": 1,
         "status": "PENDING",

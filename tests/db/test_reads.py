@@ -3,8 +3,9 @@
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 
-from app.db.reader.plans import JOINS_PER_STATEMENT, plan_of
-from app.db.reader.reads import get_rows, list_rows
+from app.db.reader import levels
+from app.db.reader.plans import JOINS_PER_STATEMENT
+from app.db.reader.reads import CountedBy, get_rows, list_rows
 from app.db.reader.selection import AccessScope, Link, PageRequest, Selection
 from app.db.tables import Assignment
 from tests.db.conftest import OpenWorld
@@ -56,11 +57,14 @@ def test_a_chain_of_links_continues_in_another_statement(world: OpenWorld, viewe
 
 
 def test_no_statement_has_more_than_twelve_joins() -> None:
-    nodes = [plan_of(Assignment, chain(40), "caregiver", "page")]
-    joins = []
+    plan = levels.plan_of_page(
+        Assignment, chain(40), "caregiver", PageRequest(), CountedBy(Assignment, None, ()), "sqlite"
+    )
+    nodes, joins = [plan.root], []
 
     while nodes:
         node = nodes.pop()
+        assert node.statement is not None
         joins.append(node.statement.for_("sqlite").sql.count(" JOIN "))
         nodes += [child.node for child in node.children]
 

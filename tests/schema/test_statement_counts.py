@@ -55,6 +55,21 @@ def test_a_nested_list_runs_the_same_statements_for_any_page_size(gateway: Gatew
     assert len(statements_run) == ((3 if rows else 2) if is_on_sqlite(gateway) else 1)
 
 
+def test_a_document_that_is_repeated_runs_the_same_statements_with_other_values(gateway: Gateway) -> None:
+    gateway.import_records(a_page(3))
+    document = NESTED.replace("{", "query($first: Int) {", 1).replace("first: 100", "first: $first")
+    runs = []
+
+    for first in (1, 2, 3):
+        with gateway.watched() as statements_run:
+            gateway.as_caregiver(1).data(document, first=first)
+        runs.append([statement for step in statements_run for statement, _ in changes_of(step)])
+
+    # On SQLite one row is found by its id, and several by a list of ids.
+    assert runs[1] == runs[2]
+    assert all(statement.expression is None for statement in runs[2])
+
+
 # The role, the query, and the statements on SQLite and on PostgreSQL.
 COUNTS = {
     "a caregiver's sessions with their total": (

@@ -32,6 +32,18 @@ DIRECTIVES = "{ viewer { role " + "@skip(if: false) " * 101 + "} }"
 TOKENS = "{ viewer { " + "role " * 2000 + "} }"
 COMMENTS = "#\n" * 2001 + "{ viewer { role } }"
 FRAGMENTS = "{ viewer { role } } " + "".join(f"fragment F{n} on Viewer {{ role }} " for n in range(101))
+LINKED_LISTS = (
+    "{ sessions(first: 1) { nodes { "
+    + " ".join(f"a{n}: assignments(first: {n}) {{ nodes {{ id }} }}" for n in range(1, 22))
+    + " } } }"
+)
+OBJECTS = (
+    "{ "
+    + " ".join(
+        f"a{n}: assignment(id: {n}) {{ book {{ module {{ id }} }} session {{ id }} }}" for n in range(38)
+    )
+    + " }"
+)
 SPREAD = f"{2**41 - 1 + 2**40 + 2**40}"
 
 REFUSED = {
@@ -44,6 +56,8 @@ REFUSED = {
     ROOTS: "51 root fields, and 50",
     DIRECTIVES: "101 directives, and 100",
     EQUAL: "249500 comparisons of fields under one name, and 10000",
+    LINKED_LISTS: "21 lists with pages inside objects, and 20",
+    OBJECTS: "152 objects and lists, and 150",
     WIDE_LISTS: "21111 points of cost, and 15000",
     "{ a " * 600 + "}" * 600: "more than 64 levels, and 64",
 }
@@ -85,6 +99,14 @@ def test_a_document_at_a_limit_is_executed(caregiver: Caller) -> None:
     text = "{ viewer { " + " ".join(f"a{n}: role" for n in range(100)) + " } }"
 
     assert caregiver.data(text) == {"viewer": {f"a{n}": "CAREGIVER" for n in range(100)}}
+
+
+def test_the_largest_number_of_lists_inside_objects_is_executed(caregiver: Caller) -> None:
+    lists = " ".join(f"a{n}: assignments(first: {n}) {{ nodes {{ id }} }}" for n in range(1, 21))
+
+    for _ in range(3):
+        [session] = caregiver.data(f"{{ sessions(first: 1) {{ nodes {{ {lists} }} }} }}")["sessions"]["nodes"]
+        assert len(session) == 20
 
 
 def by_get(caller: Caller, text: str) -> Any:

@@ -20,6 +20,7 @@ from app.db.drivers.interface import DatabaseError
 
 OLDEST_POSTGRES = 15  # the oldest major version that PostgreSQL supports
 ACQUIRE_SECONDS = 10  # to get a connection; the same as the lock timeout of SQLite
+MAX_STATEMENT_TEXT = 64 * 1024  # characters; PostgreSQL keeps about 100 bytes for each, in each connection
 OTHER_DATA = "has older data than the server in use, or is another database system"
 
 logger = logging.getLogger("care.database")
@@ -124,12 +125,26 @@ async def open_pool(primary: Primary, connections: int, patience: float | None) 
     return pool, await check_server(pool)
 
 
+class StatementCache(asyncpg.connection._StatementCache):  # type: ignore[misc]
+    """Bounds the text of the prepared statements, which callers choose. asyncpg bounds only their number."""
+
+    __slots__ = ()
+
+    def _maybe_cleanup(self) -> None:
+        super()._maybe_cleanup()
+        while sum(len(text) for text, *_ in self._entries) > MAX_STATEMENT_TEXT:
+            _, oldest = self._entries.popitem(last=False)
+            self._clear_entry_callback(oldest)
+            self._on_remove(oldest._statement)
+
+
 async def prepare_connection(connection: Any) -> None:
     """Without generic plans PostgreSQL plans some reads at every run, which takes longer than the read: it
     compares their estimated costs, and a generic plan expects a tenth of all rows where a page has a limit.
 
     Citus needs the values to plan a statement for several shards. Its many types make asyncpg's first look at
     an array type take 0.2 s, which a change must not spend while it holds a lock."""
+    connection._stmt_cache.__class__ = StatementCache
     generic = "SELECT set_config('plan_cache_mode', 'force_generic_plan', false)"
     if not await connection.fetch(f"{generic} WHERE NOT ({HAS_CITUS})"):
         await connection.prepare("SELECT $1::bigint[], $2::timestamptz[], $3::text[]")

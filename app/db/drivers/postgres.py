@@ -4,7 +4,8 @@ import asyncio
 import logging
 import random
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
 from functools import lru_cache, partial
 from time import perf_counter
@@ -20,6 +21,7 @@ from app.db.sql import (
     Bulk,
     CompiledStatement,
     DatabaseKind,
+    LongWork,
     OnlyStatement,
     Operation,
     Repeatable,
@@ -41,6 +43,9 @@ UNCONFIRMED = "the database did not confirm the change in time; whether it is ke
 COMMIT_SECONDS = 5  # less than ACQUIRE_SECONDS: commits that wait must not make reads fail
 MIN_WAIT = 0.5  # seconds for which a commit waits if the standby is lost
 NOTIFY = f"SELECT pg_notify('{CHANNEL}', parties) FROM unnest($1::text[]) AS parties"
+
+# One thread: Python runs the code of one thread at a time.
+WORKER = ThreadPoolExecutor(1, thread_name_prefix="long-work")
 
 logger = logging.getLogger("care.database")
 
@@ -89,8 +94,10 @@ class PostgresDatabase:
     async def run(self, operation: Operation[Result], **transaction: Any) -> Result:
         try:
             step = next(operation)
-            while step is DATABASE_KIND:
-                step = operation.send([self.kind])
+            while step is DATABASE_KIND or isinstance(step, LongWork):
+                step = operation.send(
+                    [await in_thread(step.function)] if isinstance(step, LongWork) else [self.kind]
+                )
         except StopIteration as done:
             return done.value  # type: ignore[no-any-return]
         async with self.connection() as connection:
@@ -259,6 +266,8 @@ async def run_step(connection: Any, kind: DatabaseKind, step: Step) -> list[Any]
         return []
     if step is DATABASE_KIND:
         return [kind]
+    if isinstance(step, LongWork):
+        return [await in_thread(step.function)]
     if isinstance(step, Together):
         return await run_together(connection, kind, step)
     statement, given = step
@@ -266,6 +275,10 @@ async def run_step(connection: Any, kind: DatabaseKind, step: Step) -> list[Any]
     if statement.reads_after_lock:
         return await read_after_lock(connection, compiled, given)
     return await connection.fetch(compiled.sql, *compiled.values(given))  # type: ignore[no-any-return]
+
+
+async def in_thread(function: Callable[[], Result]) -> Result:
+    return await asyncio.get_running_loop().run_in_executor(WORKER, function)
 
 
 async def run_together(connection: Any, kind: DatabaseKind, step: Together) -> list[Any]:

@@ -11,7 +11,16 @@ from sqlalchemy.sql import operators
 from sqlalchemy.sql.elements import UnaryExpression
 
 from app.db.reader.selection import AccessScope, ReaderRole, Shown
-from app.db.sql import Operation, PerDatabase, Statement, Values, among, id_parameter, literal_text
+from app.db.sql import (
+    DatabaseKind,
+    Operation,
+    PerDatabase,
+    Statement,
+    Values,
+    among,
+    id_parameter,
+    literal_text,
+)
 from app.db.tables import RELATIONSHIP, SaveType
 
 
@@ -30,6 +39,8 @@ def relationship_key(row: FromClause, role: ReaderRole, uses_index: bool = False
         client = without_index(client)
     if role == "caregiver":
         return caregiver == id_parameter("caregiver")
+    if role == "client of any":
+        return and_(client == id_parameter("client"), caregiver == func.any(CAREGIVERS))
     if role in ("client", "client of one", "client of several"):
         is_one = role == "client of one"
         matches = caregiver == id_parameter("caregivers") if is_one else among(caregiver, "caregivers")
@@ -77,6 +88,9 @@ CAREGIVERS_OF_CLIENT = Statement(SELECT_CAREGIVERS)
 CAREGIVERS = func.array(SELECT_CAREGIVERS.scalar_subquery())  # on PostgreSQL
 
 
+SCOPE_PARAMETERS = frozenset({"now", "time_zone", "client", "caregiver", "caregivers"})
+
+
 def scope_values(access: AccessScope) -> Values:
     return {
         "now": access.now,
@@ -89,19 +103,21 @@ def scope_values(access: AccessScope) -> Values:
 class ReaderScope(NamedTuple):
     """For whom statements are written, their parameters, and the answer sets that they have shown so far."""
 
+    kind: DatabaseKind
     role: ReaderRole
     values: Values
     shown: dict[int, Shown]
 
 
-def reading_scope(access: AccessScope, is_distributed: bool) -> Operation[ReaderScope]:
+def reading_scope(access: AccessScope, kind: DatabaseKind) -> Operation[ReaderScope]:
     """Reads the caregivers of a client first. Their number decides on the statements for Citus."""
     values = yield from reading_scope_values(access)
-    if access.client is None or not is_distributed:
-        return ReaderScope(access.role, values, access.shown)
-    if len(values["caregivers"]) == 1:
-        return ReaderScope("client of one", {**values, "caregivers": values["caregivers"][0]}, access.shown)
-    return ReaderScope("client of several", values, access.shown)
+    role: ReaderRole = access.role
+    if access.client is not None and kind == "citus":
+        role = "client of several"
+        if len(values["caregivers"]) == 1:
+            role, values["caregivers"] = "client of one", values["caregivers"][0]
+    return ReaderScope(kind, role, values, access.shown)
 
 
 def reading_scope_values(access: AccessScope) -> Operation[Values]:

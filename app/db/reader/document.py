@@ -5,21 +5,21 @@ the order of plans.py. Linked rows are an array of rows, or [total, rows] for a 
 before it joins anything, and reads linked rows in sub-queries, so that the document shows one snapshot.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import partial
 from typing import Any
 
 import orjson
-from sqlalchemy import ColumnElement, FromClause, Select, and_, bindparam, func, literal_column, null, select
+from sqlalchemy import ColumnElement, FromClause, Select, and_, func, literal_column, null, select
 from sqlalchemy.dialects.postgresql import aggregate_order_by
-from sqlalchemy.sql.elements import BindParameter
-from sqlalchemy.sql.visitors import replacement_traverse
 
 from app.db.moments import Moment
-from app.db.reader.access import CAREGIVERS, ReaderScope
+from app.db.reader.access import ReaderScope
 from app.db.reader.entities import ENTITIES
-from app.db.reader.plans import ChildPlan, Page, PlanNode, Row, as_page, note_shown, plan_of
+from app.db.reader.named_tables import all_columns, named_table, rows_of_page
+from app.db.reader.plan_cache import Plan, finding_plan, known_plan
+from app.db.reader.plans import ChildPlan, Draft, Page, PlanNode, Row, as_page, draft_of, note_shown
 from app.db.reader.queries import (
     CountedBy,
     Query,
@@ -31,10 +31,21 @@ from app.db.reader.queries import (
     select_count,
     select_count_of_linked,
     sort_columns,
+    with_number,
 )
 from app.db.reader.selection import Link, PageRequest, Path, ReaderRole, Selection, Shown, Where
-from app.db.sql import OnlyStatement, Operation, Statement, Values, among, count_parameter, is_the_id
-from app.db.tables import Table, table_of
+from app.db.sql import (
+    DatabaseKind,
+    OnlyStatement,
+    Operation,
+    Statement,
+    Values,
+    among,
+    compiled_statement,
+    count_parameter,
+    is_the_id,
+)
+from app.db.tables import Table
 
 Expression = ColumnElement[Any]
 
@@ -42,13 +53,15 @@ MAX_ARGUMENTS = 100  # of a function of PostgreSQL
 ISO_8601: Expression = literal_column("""'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'""")  # the text that SQLite stores
 
 
-@dataclass(frozen=True)
-class Reading:
+@dataclass(eq=False)
+class DocumentPlan(Plan):
     """A plan with the statement that reads all of its rows."""
 
-    node: PlanNode
     statement: Statement
     pages: tuple[tuple[Path, ...], ...]  # of each page of linked rows: the paths to it, level by level
+
+    def statements(self) -> list[Statement]:
+        return [self.statement]
 
     def run(self, selection: Selection, values: Values) -> Operation[tuple[int | None, list[Any]]]:
         values = values | self.values_of_pages(selection)
@@ -78,70 +91,90 @@ def reading_page(
 ) -> Operation[Page]:
     if not (request.with_rows or request.with_total):
         return as_page([], has_next=False, request=request, total=None)
-    key = ("document", table, scope.role, request, counted)
-    reading: Reading | None = selection.plans.get(key)
-    if reading is None:
-        reading = selection.plans[key] = read_of_page(table, selection, scope.role, request, counted)
+    shape = request.order, request.where, request.with_rows, request.with_total
+    key = ("document", table, scope.role, shape, counted)
+    plan: DocumentPlan = known_plan(selection, key) or (
+        yield from finding_plan(
+            selection,
+            key,
+            scope.kind,
+            partial(plan_of_page, table, selection, scope.role, request, counted, scope.kind),
+        )
+    )
     values = scope.values | page_values(request) | {"offset": request.offset}
-    count, arrays = yield from reading.run(selection, values)
-    return page_of(reading.node, selection, request, count, arrays, scope.shown)
+    count, arrays = yield from plan.run(selection, values)
+    return page_of(plan.root, selection, request, count, arrays, scope.shown)
 
 
 def reading_ids(
     table: Table, scope: ReaderScope, ids: list[int], selection: Selection, where: tuple[Where, ...]
 ) -> Operation[list[Row]]:
     is_single = len(ids) == 1
-    key = ("document", table, scope.role, where, is_single)
-    reading: Reading | None = selection.plans.get(key)
-    if reading is None:
-        reading = selection.plans[key] = read_of_ids(table, selection, scope.role, where, is_single)
-    _, arrays = yield from reading.run(selection, scope.values | {"ids": ids[0] if is_single else ids})
-    return rows_of(reading.node, selection, arrays, scope.shown)
+    key = ("document of ids", table, scope.role, where, is_single)
+    plan: DocumentPlan = known_plan(selection, key) or (
+        yield from finding_plan(
+            selection,
+            key,
+            scope.kind,
+            partial(plan_of_ids, table, selection, scope.role, where, is_single, scope.kind),
+        )
+    )
+    _, arrays = yield from plan.run(selection, scope.values | {"ids": ids[0] if is_single else ids})
+    return rows_of(plan.root, selection, arrays, scope.shown)
 
 
 # --- writing the statement ------------------------------------------------------------------------
 
 
-@lru_cache(maxsize=1024)
-def read_of_page(
-    table: Table, selection: Selection, role: ReaderRole, request: PageRequest, counted: CountedBy
-) -> Reading:
-    node = plan_of(table, selection, role, "page", request.where, request.order)
-    query = node.query
-    writer = StatementWriter()
+def plan_of_page(
+    table: Table,
+    selection: Selection,
+    role: ReaderRole,
+    request: PageRequest,
+    counted: CountedBy,
+    kind: DatabaseKind,
+) -> DocumentPlan:
+    writer = StatementWriter(draft_of(table, selection, role, "page", request.where, request.order, True))
+    query = writer.query_of(writer.draft.root)
     rows: Expression = null()
     if request.with_rows:
         page = page_of_table(query, uses_index=query.uses_key_index).offset(count_parameter("offset"))
         order = sort_columns(query.order, query.table)
-        rows = writer.rows_as_json(node, selection, (), order, page=page.subquery())
+        rows = writer.rows_as_json(writer.draft.root, selection, (), order, page=page)
     total: Expression = null()
     if request.with_total:
-        total = select_count(counted.table, role, counted.where, counted.counter).scalar_subquery()
-    return writer.whole_read(node, rows, total)
+        total = select_count(counted, role).scalar_subquery()
+    return writer.plan(kind, rows, total)
 
 
-@lru_cache(maxsize=1024)
-def read_of_ids(
-    table: Table, selection: Selection, role: ReaderRole, where: tuple[Where, ...], is_single: bool
-) -> Reading:
-    node = plan_of(table, selection, role, "ids", where)
-    query, row_id = node.query, node.query.table.c.id
+def plan_of_ids(
+    table: Table,
+    selection: Selection,
+    role: ReaderRole,
+    where: tuple[Where, ...],
+    is_single: bool,
+    kind: DatabaseKind,
+) -> DocumentPlan:
+    writer = StatementWriter(draft_of(table, selection, role, "ids", where, None, True))
+    query = writer.query_of(writer.draft.root)
+    row_id = query.table.c.id
     matches = is_the_id(row_id, "ids") if is_single else among(row_id, "ids")
     conditions = [is_readable(query.source, query.role), *query.conditions(), matches]
-    writer = StatementWriter()
     order = [] if is_single else [row_id]
-    return writer.whole_read(node, writer.rows_as_json(node, selection, (), order, conditions), null())
+    return writer.plan(kind, writer.rows_as_json(writer.draft.root, selection, (), order, conditions), null())
 
 
 @dataclass
 class StatementWriter:
+    draft: Draft
     pages: list[tuple[Path, ...]] = field(default_factory=list)
 
-    def whole_read(self, node: PlanNode, rows: Expression, total: Expression) -> Reading:
-        document = select(func.json_build_array(total, rows))
-        if node.query.role == "client":
-            document = replace_parameters(document, {"caregivers": lambda _: CAREGIVERS})
-        return Reading(node, Statement(document), tuple(self.pages))
+    def plan(self, kind: DatabaseKind, rows: Expression, total: Expression) -> DocumentPlan:
+        statement = compiled_statement(kind, select(func.json_build_array(total, rows)))
+        return DocumentPlan(self.draft.root, statement, tuple(self.pages))
+
+    def query_of(self, node: PlanNode) -> Query:
+        return self.draft.queries[node][0]
 
     def rows_as_json(
         self,
@@ -150,28 +183,24 @@ class StatementWriter:
         paths: tuple[Path, ...],
         order: Sequence[Expression],
         conditions: Sequence[ColumnElement[bool]] = (),
-        page: FromClause | None = None,
+        page: Select[Any] | None = None,
     ) -> Expression:
         """A sub-query for the rows of a node: of its table by `conditions`, or of a page of the table."""
-        query = node.query
-        tables = query.table if page is None else page
-
-        def of_page(expression: Expression) -> Any:
-            return expression if page is None else replace_table(expression, query.table, page)
-
+        query = self.query_of(node)
+        tables: FromClause = query.table if page is None else rows_of_page(query.table, page)
         for joined, matches in query.joins.values():
-            tables = tables.outerjoin(joined.table, and_(of_page(matches), is_readable(joined, query.role)))
-        columns = [of_page(column.element) for column in query.columns]
+            tables = tables.outerjoin(joined.table, and_(matches, is_readable(joined, query.role)))
+        columns = [column.element for column in query.columns]
         linked = [self.linked_rows(child, columns, selection, paths) for child in node.children]
         row = array_of([*map(as_json, columns), *reversed(linked)])
-        array = func.json_agg(aggregate_order_by(row, *map(of_page, order)) if order else row)
-        return select(array).select_from(tables).where(*conditions).correlate_except(tables).scalar_subquery()
+        array = func.json_agg(aggregate_order_by(row, *order) if order else row)
+        return select(array).select_from(tables).where(*conditions).correlate(None).scalar_subquery()
 
     def linked_rows(
         self, child: ChildPlan, columns: Sequence[Expression], selection: Selection, paths: tuple[Path, ...]
     ) -> Expression:
         """The linked rows of one parent row, which has these columns."""
-        query, link = child.node.query, selection.link_at(child.path)
+        query, link = self.query_of(child.node), selection.link_at(child.path)
         parent, paths = columns[child.parent_index], (*paths, child.path)
         if link.page is not None:
             return self.page_of_linked(child, link.page, link.selection, parent, paths)
@@ -187,48 +216,43 @@ class StatementWriter:
         parent: Expression,
         paths: tuple[Path, ...],
     ) -> Expression:
-        query, number = child.node.query, len(self.pages)
+        query, number = self.query_of(child.node), f"_{len(self.pages)}"
         self.pages.append(paths)
-        numbered = dict.fromkeys(
-            page_values(request), lambda found: bindparam(f"{found.key}_{number}", type_=found.type)
-        )
         rows: Expression = null()
         total: Expression = null()
         if request.with_rows:
-            page = page_of_table(query, parent)
-            page = replace_parameters(page, numbered).subquery()
+            page = page_of_table(query, number).where(is_of_parent(query.link, query.table, parent))
             order = sort_columns(query.order, query.table)
             rows = self.rows_as_json(child.node, selection, paths, order, page=page)
         if request.with_total:
-            count = select_count_of_linked(query, parent)
-            total = replace_parameters(count, numbered).scalar_subquery()
+            total = select_count_of_linked(query, parent, number).correlate(None).scalar_subquery()
         return func.json_build_array(total, rows)
 
 
-def page_of_table(query: Query, parent: Expression | None = None, uses_index: bool = False) -> Select[Any]:
-    """The rows of a page with all columns of their table, before anything else is joined to them."""
-    table = table_of(query.entity.table).alias()
-    source = Source(query.entity, table)
-    conditions = [is_readable(source, query.role, uses_index)]
-    conditions += [condition_of_page(where, source, query.role) for where in query.where]
-    conditions += is_after_previous_page(query.order, table)
-    if parent is not None:
-        conditions.append(is_of_parent(query.link, table, parent))
-    page = select(table).where(*conditions).correlate_except(table)
-    return page.order_by(*sort_columns(query.order, table)).limit(count_parameter("limit"))
+def page_of_table(query: Query, number: str = "", uses_index: bool = False) -> Select[Any]:
+    """The rows of a page with all columns of their table, before anything else is joined to them.
+
+    Each page has its own parameters, with its `number` in their names.
+    """
+    table = query.table
+    conditions = [is_readable(query.source, query.role, uses_index)]
+    conditions += [with_number(condition_of_page(where, query), number) for where in query.where]
+    conditions += is_after_previous_page(query.order, table, number)
+    page = select(all_columns(table)).select_from(table).where(*conditions).correlate(None)
+    return page.order_by(*sort_columns(query.order, table)).limit(count_parameter(f"limit{number}"))
 
 
-def condition_of_page(where: Where, source: Source, role: ReaderRole) -> Expression:
+def condition_of_page(where: Where, query: Query) -> Expression:
     """Compares columns of a linked row in a sub-query, which PostgreSQL runs row by row up to the limit. It
     could read a join as a whole, and sort it."""
     if where.via is None:
-        return where.condition(source.table)
-    link = source.entity.links[where.via]
-    linked = Source(ENTITIES[link.target], table_of(link.target).alias())
-    tables = (source.table, linked.table) if where.beside else (linked.table,)
+        return where.condition(query.table)
+    link = query.entity.links[where.via]
+    linked = Source(ENTITIES[link.target], named_table(link.target, query.new_name))
+    tables = (query.table, linked.table) if where.beside else (linked.table,)
     found = select(where.condition(*tables)).select_from(linked.table)
-    matches = linked.table.c.id == source.table.c[link.key]
-    return found.where(matches, is_readable(linked, role)).correlate(source.table).scalar_subquery()
+    matches = linked.table.c.id == query.table.c[link.key]
+    return found.where(matches, is_readable(linked, query.role)).correlate(None).scalar_subquery()
 
 
 def as_json(value: Expression) -> Expression:
@@ -244,24 +268,6 @@ def array_of(values: Sequence[Expression]) -> Expression:
         return func.json_build_array(*values)
     parts = [values[start : start + MAX_ARGUMENTS] for start in range(0, len(values), MAX_ARGUMENTS)]
     return func.json_build_array(*[func.json_build_array(*part) for part in parts])
-
-
-def replace_table(expression: Expression, table: FromClause, page: FromClause) -> Any:
-    """The expression of a page of the table in place of the table."""
-
-    def replace(element: Any, **_: Any) -> Any:
-        return page.c[element.name] if getattr(element, "table", None) is table else None
-
-    return replacement_traverse(expression, {}, replace)
-
-
-def replace_parameters(statement: Any, replacements: Mapping[str, Callable[[Any], Expression]]) -> Any:
-    def replace(element: Any, **_: Any) -> Any:
-        if isinstance(element, BindParameter) and element.required and element.key in replacements:
-            return replacements[element.key](element)
-        return None
-
-    return replacement_traverse(statement, {}, replace)
 
 
 # --- reading the document -------------------------------------------------------------------------
@@ -281,7 +287,7 @@ def page_of(
 
 def rows_of(node: PlanNode, selection: Selection, arrays: list[Any], shown: dict[int, Shown]) -> list[Row]:
     """The rows of JSON arrays. Collects the answer sets whose answers are read."""
-    if len(node.query.columns) + len(node.children) > MAX_ARGUMENTS:
+    if node.width + len(node.children) > MAX_ARGUMENTS:
         arrays = [[value for part in array for value in part] for array in arrays]
     note_shown(node, arrays, shown)
     for place, child in enumerate(node.children, 1):

@@ -6,43 +6,107 @@ several statements too if the rows of a client with several caregivers are on se
 
 from collections import Counter, defaultdict
 from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
 from operator import itemgetter
 from typing import Any
 
 from app.db.reader.access import ReaderScope
-from app.db.reader.plans import ChildPlan, Page, PlanNode, Row, as_page, note_shown, plan_of
-from app.db.reader.queries import CountedBy, count_of_rows
-from app.db.reader.selection import PageRequest, Selection, Where
-from app.db.sql import Operation, Statement, Values
+from app.db.reader.entities import ToMany
+from app.db.reader.plan_cache import Plan, finding_plan, known_plan, nodes_of
+from app.db.reader.plans import ChildPlan, Draft, Page, PlanNode, Row, as_page, draft_of, note_shown
+from app.db.reader.queries import CountedBy, select_count, select_count_of_children, select_row, select_rows
+from app.db.reader.selection import PageRequest, ReaderRole, Selection, Where
+from app.db.sql import DatabaseKind, Operation, Statement, Values, compiled_statement
 from app.db.tables import Table
 
-Read = tuple[Statement, Values]
+Read = tuple[Any, Values]  # a statement and its values
 
 SHOWN = "shown"  # a value that no statement has as a parameter
+
+
+@dataclass(eq=False)
+class LevelsPlan(Plan):
+    total: Statement | None  # the number of rows of a list
+
+    def statements(self) -> list[Statement]:
+        nodes = nodes_of(self.root, set())
+        found = [each for node in nodes for each in (node.statement, node.single_statement, node.count)]
+        return [each for each in (*found, self.total) if each is not None]
 
 
 def reading_page(
     table: Table, scope: ReaderScope, request: PageRequest, selection: Selection, counted: CountedBy
 ) -> Operation[Page]:
+    shape = request.order, request.where, request.with_rows, request.with_total
+    key = ("levels", table, scope.role, shape, counted)
+    plan: LevelsPlan = known_plan(selection, key) or (
+        yield from finding_plan(
+            selection,
+            key,
+            scope.kind,
+            partial(plan_of_page, table, selection, scope.role, request, counted, scope.kind),
+        )
+    )
     values = scope.values | request.values | {SHOWN: scope.shown}
     total = None
-    if request.with_total:
-        count = count_of_rows(counted.table, scope.role, counted.where, counted.counter)
-        total = int((yield count, values)[0][0])
+    if plan.total is not None:
+        total = int((yield plan.total, values)[0][0])
     if not request.with_rows:
         return page_of([], request, total)
-    node = plan_of(table, selection, scope.role, "page", request.where, request.order)
     values |= {**request.bounds, "limit": request.first + 1, "offset": request.offset}
-    rows = yield from reading_node(node, selection, (node.statement, values), request)
+    rows = yield from reading_node(plan.root, selection, (plan.root.statement, values), request)
     return page_of(rows, request, total)
 
 
 def reading_ids(
     table: Table, scope: ReaderScope, ids: list[int], selection: Selection, where: tuple[Where, ...]
 ) -> Operation[list[Row]]:
-    node = plan_of(table, selection, scope.role, "ids", where)
-    read = read_of_ids(node, scope.values | {SHOWN: scope.shown}, "ids", ids)
-    return (yield from reading_node(node, selection, read))
+    key = ("levels of ids", table, scope.role, where)
+    plan: LevelsPlan = known_plan(selection, key) or (
+        yield from finding_plan(
+            selection, key, scope.kind, partial(plan_of_ids, table, selection, scope.role, where, scope.kind)
+        )
+    )
+    read = read_of_ids(plan.root, scope.values | {SHOWN: scope.shown}, "ids", ids)
+    return (yield from reading_node(plan.root, selection, read))
+
+
+# --- writing the statements -----------------------------------------------------------------------
+
+
+def plan_of_page(
+    table: Table,
+    selection: Selection,
+    role: ReaderRole,
+    request: PageRequest,
+    counted: CountedBy,
+    kind: DatabaseKind,
+) -> LevelsPlan:
+    draft = draft_of(table, selection, role, "page", request.where, request.order)
+    total = compiled_statement(kind, select_count(counted, role)) if request.with_total else None
+    write_statements(draft, kind)
+    return LevelsPlan(draft.root, total)
+
+
+def plan_of_ids(
+    table: Table, selection: Selection, role: ReaderRole, where: tuple[Where, ...], kind: DatabaseKind
+) -> LevelsPlan:
+    draft = draft_of(table, selection, role, "ids", where)
+    write_statements(draft, kind)
+    return LevelsPlan(draft.root, None)
+
+
+def write_statements(draft: Draft, kind: DatabaseKind) -> None:
+    for node, (query, form, page) in draft.queries.items():
+        if page is None or page.with_rows:
+            node.statement = compiled_statement(kind, select_rows(query, form, kind))
+        if (single := select_row(query, form)) is not None:
+            node.single_statement = compiled_statement(kind, single)
+        if page is not None and page.with_total:
+            assert isinstance(query.link, ToMany)
+            count = select_count_of_children(query.link, query.role, query.where)
+            node.count = compiled_statement(kind, count)
 
 
 def page_of(found: list[Row], request: PageRequest, total: int | None) -> Page:
@@ -116,8 +180,8 @@ def reading_linked(
             return [groups[key][0] if key in groups else None for key in keys]
         return [groups[key] for key in keys]
     totals = None
-    if child.count is not None:
-        totals = dict((yield child.count, {**values, "parents": ids}))
+    if child.node.count is not None:
+        totals = dict((yield child.node.count, {**values, "parents": ids}))
     return [page_of(groups[key], request, None if totals is None else totals.get(key, 0)) for key in keys]
 
 

@@ -1,7 +1,7 @@
-"""Plans a read, once for each shape of selection: its statements and the classes of their rows.
+"""Plans a read: the columns and joins of its statements, and the classes of their rows.
 
-A plan says what is selected, queries.py writes the statements, and levels.py runs them on SQLite. For
-PostgreSQL, document.py writes one statement from the whole plan.
+From a plan, levels.py writes and runs one statement for each level, and document.py one for all of them. Both
+keep only the texts of the statements, in the cache of plan_cache.py.
 """
 
 from collections.abc import Callable
@@ -12,15 +12,13 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from app.db.answers import Answer, read_json
 from app.db.reader.entities import ANSWERS, COMPUTED, ENTITIES, Entity, ToMany, ToOne, conversion_of
+from app.db.reader.named_tables import NewName, numbering
 from app.db.reader.queries import (
     REQUEST_VALUES,
     Form,
     Query,
     Source,
-    count_of_children,
     parent_column,
-    single_statement_of,
-    statement_of,
 )
 from app.db.reader.selection import Link, Order, PageRequest, Path, ReaderRole, Selection, Shown, Where
 from app.db.sql import Statement
@@ -75,16 +73,18 @@ def as_page(rows: list[Row], has_next: bool, request: PageRequest, total: int | 
     return Page(request.key, rows, has_next, has_previous, total, request.order)
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class PlanNode:
-    """A statement, the class of its rows, and the plans of their linked rows."""
+    """The class of the rows of one level, and the plans of their linked rows."""
 
-    statement: Statement
-    single_statement: Statement | None  # for one id in place of a list
     row_class: type[Row]
     children: list["ChildPlan"]
     shown: list[Callable[[Any], Shown]]  # of a row: the answer sets whose answers are selected
-    query: Query  # from which document.py writes a statement with the linked rows
+    width: int  # the number of columns, without linked rows
+    # Written by levels.py. Of linked pages only those that are selected.
+    statement: Statement | None = None
+    single_statement: Statement | None = None  # for one id in place of a list
+    count: Statement | None = None  # of the linked rows of each parent
 
 
 @dataclass(frozen=True)
@@ -95,51 +95,78 @@ class ChildPlan:
     path: Path  # of the link in the selection
     parent_index: int  # in a parent row, of the id by which its linked rows are found
     is_single: bool
-    count: Statement | None
 
 
-def plan_of(
+@dataclass(frozen=True)
+class Draft:
+    """The queries of a plan, until its statements are written."""
+
+    root: PlanNode
+    queries: dict[PlanNode, tuple[Query, Form, PageRequest | None]]  # the last of linked pages only
+
+
+def draft_of(
     table: Table,
     selection: Selection,
     role: ReaderRole,
     form: Form,
     where: tuple[Where, ...] = (),
     order: Order | None = None,
-) -> PlanNode:
-    """The plan of a root selection, from the cache of the selection if it is used again."""
-    key = (table, role, form, where, order)
-    node: PlanNode | None = selection.plans.get(key)
-    if node is None:
-        node = selection.plans[key] = build_node(table, selection, role, form, where, order)
-    return node
+    is_one_statement: bool = False,
+) -> Draft:
+    planner = Planner(role, numbering() if is_one_statement else None)
+    return Draft(planner.plan(table, selection, form, where, order), planner.queries)
 
 
-@lru_cache(maxsize=1024)
-def build_node(
-    table: Table,
-    selection: Selection,
-    role: ReaderRole,
-    form: Form,
-    where: tuple[Where, ...],
-    order: Order | None,
-    link: ToOne | ToMany | None = None,
-) -> PlanNode:
-    query = Query(ENTITIES[table], role, where, order, link)
-    if link is not None:
-        query.index_of(query.source, parent_column(link))  # first, so that rows are grouped by row[0]
-    builder = NodeBuilder(query)
-    row_class = builder.add_rows(query.source, selection, ())
-    if not query.columns:  # SQLite needs at least one column
-        query.index_of(query.source, "id")
-    query.conditions()  # adds their joins before the statement is compiled
-    single = single_statement_of(query, form)
-    return PlanNode(statement_of(query, form), single, row_class, builder.children, builder.shown, query)
+@dataclass
+class Planner:
+    """Plans the levels of a selection; equal levels once."""
+
+    role: ReaderRole
+    new_name: NewName | None  # None: each level has its own statement
+    nodes: dict[Any, PlanNode] = field(default_factory=dict)
+    queries: dict[PlanNode, tuple[Query, Form, PageRequest | None]] = field(default_factory=dict)
+
+    def plan(
+        self,
+        table: Table,
+        selection: Selection,
+        form: Form,
+        where: tuple[Where, ...],
+        order: Order | None,
+        link: ToOne | ToMany | None = None,
+        page: PageRequest | None = None,
+    ) -> PlanNode:
+        query = Query(ENTITIES[table], self.role, where, order, link, self.new_name or numbering())
+        if link is not None:
+            query.index_of(query.source, parent_column(link))  # first, so that rows are grouped by row[0]
+        builder = NodeBuilder(self, query)
+        row_class = builder.add_rows(query.source, selection, ())
+        if not query.columns:  # SQLite needs at least one column
+            query.index_of(query.source, "id")
+        width = len(query.columns)
+        query.conditions()  # adds their joins before the statement is written
+        node = PlanNode(row_class, builder.children, builder.shown, width)
+        self.queries[node] = query, form, page
+        return node
+
+    def plan_linked(self, link: Link, target: ToOne | ToMany) -> PlanNode:
+        page = link.page
+        where, order = (page.where, page.order) if page else ((), None)
+        form: Form = "pages" if page else "children"
+        key = (id(target), link.selection, page)
+        node = self.nodes.get(key)
+        if node is None:
+            node = self.plan(target.target, link.selection, form, where, order, target, page)
+            self.nodes[key] = node
+        return node
 
 
 @dataclass
 class NodeBuilder:
     """Adds the selected columns, joined rows and linked rows of one statement to its query."""
 
+    planner: Planner
     query: Query
     children: list[ChildPlan] = field(default_factory=list)
     shown: list[Callable[[Any], Shown]] = field(default_factory=list)
@@ -198,17 +225,11 @@ class NodeBuilder:
 
     def add_child(self, source: Source, link: Link, target: ToOne | ToMany, path: Path) -> ChildPlan:
         """Plans linked rows with their own statement."""
-        page, role = link.page, self.query.role
-        where, order = (page.where, page.order) if page else ((), None)
-        form: Form = "pages" if page else "children"
-        id_index = self.query.index_of(source, target.key if isinstance(target, ToOne) else "id")
-        with_total = page is not None and page.with_total and isinstance(target, ToMany)
         child = ChildPlan(
-            node=build_node(target.target, link.selection, role, form, where, order, target),
+            node=self.planner.plan_linked(link, target),
             path=path,
-            parent_index=id_index,
+            parent_index=self.query.index_of(source, target.key if isinstance(target, ToOne) else "id"),
             is_single=isinstance(target, ToOne) or target.is_single,
-            count=count_of_children(target, role, where) if with_total else None,
         )
         self.children.append(child)
         return child
@@ -228,8 +249,12 @@ def value_at(source: Source, index: int) -> Callable[[Any], Any]:
 
 
 def column_property(source: Source, place: Place) -> property:
-    index, conversion = place
-    value = value_at(source, index)
+    return shared_property(source.is_joined, *place)
+
+
+@lru_cache(maxsize=4096)  # indexes in rows, of which there are some hundred
+def shared_property(is_joined: bool, index: int, conversion: Callable[[Any], Any] | None) -> property:
+    value: Callable[[Any], Any] = (lambda view: view[0][index]) if is_joined else itemgetter(index)
     return property(value if conversion is None else lambda row: conversion(value(row)))
 
 

@@ -3,19 +3,20 @@ select)."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import lru_cache, partial
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from sqlalchemy import ColumnElement, FromClause, Select, String, and_, bindparam, func, or_, select, true
+from sqlalchemy.sql.elements import BindParameter
+from sqlalchemy.sql.visitors import replacement_traverse
 from sqlalchemy.types import TypeEngine
 
 from app.db.moments import Moment
-from app.db.reader.access import relationship_key
+from app.db.reader.access import SCOPE_PARAMETERS, relationship_key
 from app.db.reader.entities import COMPUTED, ENTITIES, Entity, ToMany, ToOne
+from app.db.reader.named_tables import NamedTable, NewName, named_table, numbering
 from app.db.reader.selection import Order, ReaderRole, Where
 from app.db.sql import (
     DatabaseKind,
-    Statement,
     among,
     count_parameter,
     each,
@@ -23,7 +24,7 @@ from app.db.sql import (
     is_the_id,
     moment_parameter,
 )
-from app.db.tables import Table, table_of
+from app.db.tables import Table
 
 # Values of the request that can be selected like columns, for computed fields.
 REQUEST_VALUES: dict[str, TypeEngine[Any]] = {"now": Moment(), "time_zone": String()}
@@ -37,7 +38,7 @@ class Source:
     """A table of a query: the table of its rows, or a table joined to it."""
 
     entity: Entity
-    table: FromClause
+    table: NamedTable
     is_joined: bool = False
 
 
@@ -50,12 +51,13 @@ class Query:
     where: tuple[Where, ...] = ()
     order: Order | None = None
     link: ToOne | ToMany | None = None  # leads from the parents to these rows
+    new_name: NewName = field(default_factory=numbering)
     columns: list[ColumnElement[Any]] = field(default_factory=list)
     indexes: dict[tuple[FromClause, str], int] = field(default_factory=dict)
     joins: dict[tuple[FromClause, str], tuple[Source, ColumnElement[bool]]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.table = table_of(self.entity.table).alias()
+        self.table = named_table(self.entity.table, self.new_name)
         self.source = Source(self.entity, self.table)
 
     def index_of(self, source: Source, name: str) -> int:
@@ -76,7 +78,7 @@ class Query:
         if key not in self.joins:
             link = source.entity.links[name]
             assert isinstance(link, ToOne)
-            table = table_of(link.target).alias()
+            table = named_table(link.target, self.new_name)
             joined = Source(ENTITIES[link.target], table, is_joined=True)
             matches = table.c.id == source.table.c[link.key]
             if self.role == "client of several" and joined.entity.is_care:  # Citus joins on one machine
@@ -132,12 +134,17 @@ def is_readable(source: Source, role: ReaderRole, uses_index: bool = False) -> C
     return key if condition is None else and_(key, condition(source.table))
 
 
-def is_after_previous_page(order: Order | None, table: FromClause) -> list[ColumnElement[bool]]:
-    """The moment is compared twice, because SQLite cannot search an index by an expression and a column."""
+def is_after_previous_page(
+    order: Order | None, table: FromClause, number: str = ""
+) -> list[ColumnElement[bool]]:
+    """The moment is compared twice, because SQLite cannot search an index by an expression and a column.
+
+    `number` is a part of the names of the parameters, if the statement has several pages.
+    """
     if order is None:
-        return [table.c.id < id_parameter("before")]
-    moment, after = column_of(table, order.column), moment_parameter("after")
-    return [moment >= after, or_(moment > after, table.c.id > id_parameter("after_id"))]
+        return [table.c.id < id_parameter(f"before{number}")]
+    moment, after = column_of(table, order.column), moment_parameter(f"after{number}")
+    return [moment >= after, or_(moment > after, table.c.id > id_parameter(f"after_id{number}"))]
 
 
 def sort_columns(order: Order | None, table: FromClause) -> list[ColumnElement[Any]]:
@@ -162,22 +169,31 @@ def order_of_linked(link: ToOne | ToMany | None, table: FromClause) -> list[Colu
     return [column.desc() for column in columns] if link.newest_first else list(columns)
 
 
+def with_number(condition: ColumnElement[bool], number: str) -> ColumnElement[bool]:
+    """The condition with a number in the names of its parameters that have values in a request for a page."""
+
+    def replace(element: Any, **_: Any) -> Any:
+        if isinstance(element, BindParameter) and element.required and element.key not in SCOPE_PARAMETERS:
+            return bindparam(f"{element.key}{number}", type_=element.type)
+        return None
+
+    return replacement_traverse(condition, {}, replace) if number else condition
+
+
 # --- statements by form ---------------------------------------------------------------------------
 
 
-def statement_of(query: Query, form: Form) -> Statement:
+def select_rows(query: Query, form: Form, kind: DatabaseKind) -> Select[Any]:
     if form == "page":
-        return Statement(lambda kind: page_of_rows(query))
+        return page_of_rows(query)
     if form == "pages" and query.role == "client of several" and query.entity.is_care:
-        return Statement(lambda kind: pages_of_several(query))
-    if form == "pages":
-        return Statement(partial(pages_of_parents, query))
-    return Statement(lambda kind: ROWS_OF_IDS[form](query, among))
+        return pages_of_several(query)
+    return pages_of_parents(query, kind) if form == "pages" else ROWS_OF_IDS[form](query, among)
 
 
-def single_statement_of(query: Query, form: Form) -> Statement | None:
+def select_row(query: Query, form: Form) -> Select[Any] | None:
     """The statement for one id in place of a list of ids."""
-    return Statement(lambda kind: ROWS_OF_IDS[form](query, is_the_id)) if form in ROWS_OF_IDS else None
+    return ROWS_OF_IDS[form](query, is_the_id) if form in ROWS_OF_IDS else None
 
 
 def page_of_rows(query: Query) -> Select[Any]:
@@ -214,9 +230,10 @@ def pages_of_parents(query: Query, kind: DatabaseKind) -> Select[Any]:
     """
     assert isinstance(query.link, ToMany)
     parents = each("parents", kind)
-    table = table_of(query.entity.table).alias("n")
+    table = named_table(query.entity.table, lambda _: "n")
     page = (
         select(table.c.id)
+        .select_from(table)
         .where(table.c[query.link.key] == parents.c.value, *conditions_of_page(query, query.link, table))
         .order_by(*sort_columns(query.order, table))
         .limit(count_parameter("limit"))
@@ -230,11 +247,12 @@ def pages_of_parents(query: Query, kind: DatabaseKind) -> Select[Any]:
 def pages_of_several(query: Query) -> Select[Any]:
     """The same on Citus, which limits rows on several machines only by numbering those of each caregiver."""
     assert isinstance(query.link, ToMany)
-    table = table_of(query.entity.table).alias("n")
+    table = named_table(query.entity.table, lambda _: "n")
     of_parent = [table.c.caregiver_id, table.c[query.link.key]]
     number = func.row_number().over(partition_by=of_parent, order_by=sort_columns(query.order, table))
     numbered = (
-        select(*table.c["id", "caregiver_id"], number.label("number"))
+        select(table.c.id.label("id"), table.c.caregiver_id.label("caregiver_id"), number.label("number"))
+        .select_from(table)
         .where(among(table.c[query.link.key], "parents"), *conditions_of_page(query, query.link, table))
         .subquery("numbered")
     )
@@ -245,7 +263,7 @@ def pages_of_several(query: Query) -> Select[Any]:
     return rows.where(on_page).order_by(*sort_columns(query.order, query.table))
 
 
-def conditions_of_page(query: Query, link: ToMany, table: FromClause) -> list[ColumnElement[bool]]:
+def conditions_of_page(query: Query, link: ToMany, table: NamedTable) -> list[ColumnElement[bool]]:
     """The conditions of linked rows in `table`, an alias of the table of the query."""
     return [
         is_readable(Source(query.entity, table), query.role),
@@ -266,8 +284,7 @@ ROWS_OF_IDS: dict[Form, Callable[[Query, IdCondition], Select[Any]]] = {
 StoredCounter = Callable[[FromClause], ColumnElement[int]]  # a stored counter of the (aliased) table
 
 
-@dataclass(frozen=True)
-class CountedBy:
+class CountedBy(NamedTuple):
     """A total as the sum of a stored counter, so that no long list is counted."""
 
     table: Table
@@ -275,40 +292,26 @@ class CountedBy:
     where: tuple[Where, ...]
 
 
-@lru_cache(maxsize=256)
-def count_of_rows(
-    table: Table, role: ReaderRole, where: tuple[Where, ...], counter: StoredCounter | None = None
-) -> Statement:
-    return Statement(lambda kind: select_count(table, role, where, counter))
-
-
-def select_count(
-    table: Table, role: ReaderRole, where: tuple[Where, ...], counter: StoredCounter | None = None
-) -> Select[Any]:
+def select_count(counted: CountedBy, role: ReaderRole) -> Select[Any]:
     """The number of rows, or the sum of a stored counter."""
-    query = Query(ENTITIES[table], role, where)
-    conditions = query.conditions()
+    query = Query(ENTITIES[counted.table], role, counted.where)
+    conditions, counter = query.conditions(), counted.counter
     query.columns = [func.count() if counter is None else func.coalesce(func.sum(counter(query.table)), 0)]
     return query.select(uses_index=query.uses_key_index).where(*conditions)
 
 
-def select_count_of_linked(query: Query, parent: ColumnElement[Any]) -> Select[Any]:
+def select_count_of_linked(query: Query, parent: ColumnElement[Any], number: str) -> Select[Any]:
     """The number of linked rows of one parent, in a sub-query."""
-    counted = Query(query.entity, query.role, query.where, link=query.link)
-    conditions = [*counted.conditions(), is_of_parent(query.link, counted.table, parent)]
+    counted = Query(query.entity, query.role, query.where, link=query.link, new_name=query.new_name)
+    conditions = [with_number(condition, number) for condition in counted.conditions()]
     counted.columns = [func.count()]
-    return counted.select().where(*conditions).correlate_except(*counted.tables)
+    return counted.select().where(*conditions, is_of_parent(query.link, counted.table, parent))
 
 
-@lru_cache(maxsize=256)
-def count_of_children(link: ToMany, role: ReaderRole, where: tuple[Where, ...]) -> Statement:
+def select_count_of_children(link: ToMany, role: ReaderRole, where: tuple[Where, ...]) -> Select[Any]:
     """The number of linked rows of each parent."""
-
-    def build(kind: DatabaseKind) -> Select[Any]:
-        query = Query(ENTITIES[link.target], role, where)
-        parent = query.table.c[link.key]
-        query.columns = [parent, func.count()]
-        conditions = [*link_conditions(link, query.table), *query.conditions()]
-        return query.select().where(*conditions, among(parent, "parents")).group_by(parent)
-
-    return Statement(build)
+    query = Query(ENTITIES[link.target], role, where)
+    parent = query.table.c[link.key]
+    query.columns = [parent, func.count()]
+    conditions = [*link_conditions(link, query.table), *query.conditions()]
+    return query.select().where(*conditions, among(parent, "parents")).group_by(parent)

@@ -3,13 +3,14 @@
 levels.py reads them on SQLite, document.py on PostgreSQL, and on Citus wherever one machine has all rows.
 """
 
+from functools import cache
 from typing import Any
 
 from app.db.reader import document, levels
 from app.db.reader.access import ReaderScope, reading_scope, scope_values
-from app.db.reader.plans import Page, Row, plan_of
+from app.db.reader.plans import Page, Row, draft_of
 from app.db.reader.queries import CountedBy
-from app.db.reader.selection import AccessScope, PageRequest, Selection, Where
+from app.db.reader.selection import AccessScope, PageRequest, ReaderRole, Selection, Where
 from app.db.sql import DATABASE_KIND, Operation
 from app.db.tables import Table
 
@@ -44,13 +45,19 @@ def choosing_reader(access: AccessScope) -> Operation[tuple[Any, ReaderScope]]:
     itself. Citus must know them before, to find the machines."""
     (kind,) = yield DATABASE_KIND
     if kind == "postgresql":
-        return document, ReaderScope(access.role, scope_values(access), access.shown)
-    scope = yield from reading_scope(access, is_distributed=kind == "citus")
+        role: ReaderRole = "client of any" if access.role == "client" else access.role
+        return document, ReaderScope(kind, role, scope_values(access), access.shown)
+    scope = yield from reading_scope(access, kind)
     in_one = kind == "citus" and scope.role != "client of several"
     return document if in_one else levels, scope
 
 
 def rows_of_ids(table: Table, access: AccessScope, ids: list[int], selection: Selection) -> list[Row]:
     """Rows with only their ids selected, without a statement."""
-    node = plan_of(table, selection, access.role, "ids")
-    return [node.row_class((id,)) for id in ids]
+    assert selection.is_only_ids
+    return list(map(row_class_of_ids(table), zip(ids, strict=True)))
+
+
+@cache
+def row_class_of_ids(table: Table) -> type[Row]:
+    return draft_of(table, Selection(frozenset({"id"})), "anonymous", "ids").root.row_class

@@ -15,8 +15,9 @@ FIRST: After = (datetime(1, 1, 1, tzinfo=UTC), 0)  # before all rows
 Path = tuple[int, ...]  # indexes of links, from a selection down to the selection of linked rows
 Shown = tuple[int, int, str, int]  # caregiver, client, save type and id of an answer set that was read
 ViewerRole = Literal["caregiver", "client", "anonymous"]
-# On Citus also a client of a single caregiver, as most are, and one of several on several machines.
-ReaderRole = Literal[ViewerRole, "client of one", "client of several"]
+# A client of any number of caregivers, which PostgreSQL finds in the statement itself. On Citus a client of a
+# single caregiver, as most are, or one of several on several machines.
+ReaderRole = Literal[ViewerRole, "client of any", "client of one", "client of several"]
 
 
 @dataclass  # not frozen, because each read creates one
@@ -68,6 +69,10 @@ class PageRequest:
     with_total: bool = False
 
     @property
+    def shape(self) -> tuple[object, ...]:
+        return self.order, self.where, self.with_rows, self.with_total
+
+    @property
     def is_later_page(self) -> bool:
         return self.offset > 0 or self.before != NEWEST or self.after != FIRST
 
@@ -86,7 +91,13 @@ class Selection:
 
     columns: frozenset[str]
     links: tuple["Link", ...] = ()
-    plans: dict[Any, Any] = field(default_factory=dict, compare=False, repr=False)  # cache for this selection
+    plans: dict[Any, Any] = field(default_factory=dict, compare=False, repr=False)  # see plan_cache.py
+
+    @property
+    def shape(self) -> tuple[object, ...]:
+        """Equal for selections with the same plan. It has no values of a request."""
+        links = [(link.name, link.selection.shape, link.page and link.page.shape) for link in self.links]
+        return self.columns, *links
 
     @property
     def is_only_ids(self) -> bool:

@@ -59,6 +59,8 @@ LIMIT_LABELS = [
     "selections",
     "aliases",
     "root fields",
+    "objects and lists",
+    "lists with pages inside objects",
     "directives",
     "comparisons of fields under one name",
     "values in the variables",

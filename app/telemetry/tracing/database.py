@@ -8,7 +8,7 @@ from opentelemetry.context import Context, get_current
 from opentelemetry.trace import Span, SpanKind, get_current_span
 
 from app.db.drivers.interface import Database, Occupancy, sqlite_path
-from app.db.sql import DATABASE_KIND, DatabaseKind, Operation, Repeatable, Step, Together
+from app.db.sql import DATABASE_KIND, DatabaseKind, LongWork, Operation, Repeatable, Step, Together
 from app.telemetry.redaction import class_of, database_code
 from app.telemetry.tracing.spans import Attributes, set_error, span_options
 from app.telemetry.tracing.statements import attributes_of
@@ -76,7 +76,7 @@ class TracedDatabase:
         try:
             step = next(operation)
             while True:
-                if step is DATABASE_KIND:
+                if step is DATABASE_KIND or isinstance(step, LongWork):
                     step = operation.send((yield step))
                     continue
                 span = self.start_span(step, context)

@@ -3,9 +3,6 @@
 import re
 from weakref import WeakKeyDictionary
 
-from sqlalchemy import Delete, Insert, Select, Update
-from sqlalchemy.sql.elements import ClauseElement
-
 from app.db.sql import Bulk, DatabaseKind, Statement, Step, changes_of
 from app.telemetry.tracing.spans import Attributes
 
@@ -15,8 +12,8 @@ PARTS = re.compile(
     r"\b(SELECT)\b|\b(INSERT) INTO (\w+)|\b(DELETE) FROM (\w+)|(?<!FOR )(?<!KEY )(?<!DO )\b(UPDATE) (\w+)"
     r"|(?:(?<!DISTINCT )\bFROM|\bJOIN) (\w+)\b(?! ?\()"
 )
-# Attributes are kept as long as their statement, of which other caches decide: callers choose selections.
-known: WeakKeyDictionary[Statement, dict[DatabaseKind, Attributes]] = WeakKeyDictionary()
+# Callers choose the statements of reads, so their attributes do not outlive them.
+of_statements: WeakKeyDictionary[Statement, dict[DatabaseKind, Attributes]] = WeakKeyDictionary()
 
 
 def attributes_of(step: Step, kind: DatabaseKind) -> Attributes:
@@ -46,21 +43,14 @@ def batch_of(names: list[str]) -> str:
 
 
 def statement_attributes(statement: Statement, kind: DatabaseKind) -> Attributes:
-    by_kind = known.setdefault(statement, {})
+    by_kind = of_statements.setdefault(statement, {})
     if kind not in by_kind:
-        by_kind[kind] = find_attributes(statement, kind)
+        compiled = statement.for_(kind)
+        text = compiled.sql
+        by_kind[kind] = {"db.query.summary": summary_of(text), "db.query.text": text[:MAX_TEXT]}
+        if compiled.verb:  # the text does not name one operation
+            by_kind[kind]["db.operation.name"] = compiled.verb
     return by_kind[kind]
-
-
-def find_attributes(statement: Statement, kind: DatabaseKind) -> Attributes:
-    text = statement.for_(kind).sql
-    attributes: Attributes = {"db.query.summary": summary_of(text), "db.query.text": text[:MAX_TEXT]}
-    expression = statement.expression
-    if not isinstance(expression, ClauseElement):
-        expression = expression(kind)
-    if isinstance(expression, Select | Insert | Update | Delete):  # the text does not name one operation
-        attributes["db.operation.name"] = expression.__visit_name__.upper()
-    return attributes
 
 
 def summary_of(text: str) -> str:
