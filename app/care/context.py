@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from functools import partial
+from math import inf
 from typing import TypeVar
 
 from app.care.errors import CareError, NotAllowed, NotSignedIn
@@ -55,6 +56,8 @@ class Context:
     identifier_limiter: IdentifierLimiter | None = None  # None: no limit
     application: str = ""  # the client software that the token names
     has_changed: bool = False  # a change of this request is committed
+    expected_length: float = inf  # of the response in bytes, at most and roughly; inf: unknown
+    exempt_length: int = 0  # bytes of the response that have their own limit
     sealing: Future[bool] | None = None  # of the audit log, once a request; True: more records wait
 
     async def read(self, what: str, access: AccessScope, operation: Operation[Result]) -> Result:
@@ -124,6 +127,11 @@ class Context:
         """Charges points to the viewer. Raises RateLimited over the limit."""
         if self.allowance is not None:
             self.allowance.charge(cost)
+
+    def charge_response(self, length: int) -> None:
+        """Charges the bytes of a response once it is made."""
+        if self.allowance is not None:
+            self.allowance.charge_bytes(length)
 
     def signed_in(self) -> Viewer:
         if self.viewer is None:

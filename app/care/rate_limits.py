@@ -13,6 +13,7 @@ from app.telemetry import counters
 
 MINUTE = 60
 HOUR = 3600
+BYTES_A_POINT = 1024  # of a response
 MAX_VIEWERS = 10_000
 MAX_CAREGIVERS = 10_000
 Ticks = Callable[[], float]  # seconds of the monotonic clock
@@ -44,6 +45,11 @@ class Allowance:
             counters.limits["points a minute"] += 1
             raise RateLimited(self.wait)
         self.left -= cost
+
+    def charge_bytes(self, length: int) -> None:
+        """Charges a response that is already made, which may leave a debt."""
+        self.grow()
+        self.left -= length // BYTES_A_POINT
 
     def seconds_until_full(self) -> int:
         return ceil((self.points - self.left) * MINUTE / self.points)

@@ -1,4 +1,5 @@
-"""The cost of an operation: a constant, or a function of the variables that set page sizes.
+"""The cost of an operation in points, and the longest response that it usually has in bytes: constants, or
+functions of the variables that set page sizes.
 
 Fields with the same response key count once, as in execution. Fields that a directive may skip are counted,
 and so are the selections on all types of an interface or union.
@@ -33,6 +34,7 @@ from graphql import (
 from app.engine.nodes import Fragments, TypedSelectionSet, fields_of, response_key
 
 ASSUMED_LENGTH = 10  # of a list with unknown length
+ASSUMED_BYTES = 100  # of a field with its name, such as a moment or a global id
 
 
 @dataclass(frozen=True)
@@ -62,6 +64,7 @@ class Weight:
 
     points: int = 1
     objects: float | None = None  # on average; None: ASSUMED_LENGTH in a list, otherwise 1
+    bytes: int = ASSUMED_BYTES  # at most, in the response
     size_argument: SizeArgument | None = None  # sets the length of this list, or of the lists in a connection
     is_sized_by_connection: bool = False
 
@@ -88,10 +91,19 @@ Polynomial = dict[tuple[VariableSize, ...], float]  # the coefficient of each pr
 Cost = Callable[[Mapping[str, Any] | None], int]
 
 
-def cost_of(schema: GraphQLSchema, operation: OperationDefinitionNode, fragments: Fragments) -> Cost:
+class Costs(NamedTuple):
+    points: Cost
+    bytes: Cost
+
+
+def costs_of(schema: GraphQLSchema, operation: OperationDefinitionNode, fragments: Fragments) -> Costs:
     root = schema.get_root_type(operation.operation)
     defaults = {each.variable.name.value: each.default_value for each in operation.variable_definitions or ()}
-    polynomial = CostCalculator(schema, fragments, defaults).cost([(root, operation.selection_set)], 1)
+    calculator = CostCalculator(schema, fragments, defaults)
+    return Costs(*map(function_of, calculator.cost([(root, operation.selection_set)], 1)))
+
+
+def function_of(polynomial: Polynomial) -> Cost:
     constant = ceil(polynomial.pop((), 0))
     if not polynomial:
         return lambda variables: constant
@@ -114,14 +126,18 @@ class CostCalculator:
     fragments: Fragments
     defaults: Mapping[str, ValueNode | None]  # of the variables
 
-    def cost(self, selection_sets: list[TypedSelectionSet], connection_size: Size) -> Polynomial:
-        """The cost of these selection sets together, which belong to a connection of this size."""
-        total: Polynomial = defaultdict(float)
+    def cost(
+        self, selection_sets: list[TypedSelectionSet], connection_size: Size
+    ) -> tuple[Polynomial, Polynomial]:
+        """The points and bytes of these selection sets, which belong to a connection of this size."""
+        points: Polynomial = defaultdict(float)
+        length: Polynomial = defaultdict(float)
         for kind, nodes in self.fields(selection_sets):
             name = nodes[0].name.value
             definition = self.schema.get_field(kind, name) if is_composite_type(kind) else None
             weight = weight_of(self.schema, definition, name)
-            total[()] += weight.points
+            points[()] += weight.points
+            length[()] += weight.bytes
             named = None if definition is None else get_named_type(definition.type)
             below = [(named, each.selection_set) for each in nodes if each.selection_set]
             if not below:
@@ -135,12 +151,13 @@ class CostCalculator:
                 objects = size or weight.objects or ASSUMED_LENGTH
             else:
                 objects, size_below = weight.objects or 1, size or 1
-            for sizes, cost in self.cost(below, size_below).items():
-                if isinstance(objects, VariableSize):
-                    total[(*sizes, objects)] += cost
-                else:
-                    total[sizes] += cost * objects
-        return total
+            for total, part in zip((points, length), self.cost(below, size_below), strict=True):
+                for sizes, cost in part.items():
+                    if isinstance(objects, VariableSize):
+                        total[(*sizes, objects)] += cost
+                    else:
+                        total[sizes] += cost * objects
+        return points, length
 
     def fields(self, selection_sets: list[TypedSelectionSet]) -> list[tuple[Any, list[FieldNode]]]:
         """Fields by response key and type; a field selected in several places is merged."""

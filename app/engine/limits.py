@@ -40,6 +40,7 @@ class Limits:
     directives: int = 100
     comparisons: int = 10_000  # of fields with the same response key, during validation
     values: int = 2000  # in the variables, including nested values
+    response: int = 4 * 1024 * 1024  # bytes
 
 
 class TooCostly(GraphQLError):

@@ -24,9 +24,9 @@ def cost(text: str, name: str | None = None, **variables: Any) -> int:
     document = SCHEMA.read(text)
     rules = SCHEMA.context_of(text, None, None, None).validation_rules
     assert SCHEMA.errors_in(document, rules) == []
-    found = document.cost(name)
+    found = document.costs(name)
     assert found is not None
-    return found(variables)
+    return found.points(variables)
 
 
 COSTS = {
