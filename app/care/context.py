@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from app.care.errors import CareError, NotAllowed, NotSignedIn
 from app.care.idempotency import IdempotentRequest, performing_once
-from app.care.rate_limits import Allowance, IdentifierLimiter
+from app.care.rate_limits import KIB, Allowance, IdentifierLimiter
 from app.db.audit.recorder import Recorder
 from app.db.audit.records import DONE, About, Record, about_answers, as_text, recorded
 from app.db.drivers.interface import Database, DatabaseUnavailable, OutcomeUnknown
@@ -132,6 +132,12 @@ class Context:
         """Charges the bytes of a response once it is made."""
         if self.allowance is not None:
             self.allowance.charge_bytes(length)
+
+    def charge_stored(self, length: int) -> None:
+        """Charges what a change will store, before it is made. Raises RateLimited over the limit."""
+        is_repeated = self.idempotent_request is not None and self.idempotent_request.is_repeated
+        if length >= KIB and self.allowance is not None and not is_repeated:
+            self.allowance.charge_stored(length)
 
     def signed_in(self) -> Viewer:
         if self.viewer is None:

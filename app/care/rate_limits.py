@@ -13,7 +13,8 @@ from app.telemetry import counters
 
 MINUTE = 60
 HOUR = 3600
-BYTES_A_POINT = 1024  # of a response
+KIB = 1024
+POINTS_PER_STORED_KIB = 32  # 9 MiB a minute with the default limit
 MAX_VIEWERS = 10_000
 MAX_CAREGIVERS = 10_000
 Ticks = Callable[[], float]  # seconds of the monotonic clock
@@ -46,10 +47,18 @@ class Allowance:
             raise RateLimited(self.wait)
         self.left -= cost
 
-    def charge_bytes(self, length: int) -> None:
-        """Charges a response that is already made, which may leave a debt."""
+    def charge_bytes(self, length: int, points_per_kib: int = 1) -> None:
+        """Charges full KiB of what is already done, which may leave a debt."""
         self.grow()
-        self.left -= length // BYTES_A_POINT
+        self.left -= length // KIB * points_per_kib
+
+    def charge_stored(self, length: int) -> None:
+        """Charges full KiB before they are stored. The request has paid for its operation, so half the
+        points are enough; the rest may leave a debt."""
+        cost = length // KIB * POINTS_PER_STORED_KIB
+        needed = min(cost, self.points // 2)
+        self.charge(needed)
+        self.left -= cost - needed
 
     def seconds_until_full(self) -> int:
         return ceil((self.points - self.left) * MINUTE / self.points)

@@ -67,6 +67,7 @@ STATUS_OF_REJECTION: dict[type[CareError], int] = {
     NotAllowed: 403,
     KeyInUse: 409,
     KeyTaken: 422,
+    RateLimited: 429,
     CannotVerify: 503,
 }
 HEADERS_OF_STATUS = {**HEADERS_OF_ERROR, 405: ((b"allow", b"GET, POST"),)}
