@@ -65,7 +65,7 @@ SMALL: dict[str, tuple[str, str, dict[str, Any]]] = {
 @pytest.fixture
 def limited(settings: Settings) -> Iterator[Gateway]:
     """A viewer's points do not grow."""
-    settings = settings.model_copy(update={"rate_limit": POINTS})
+    settings = settings.model_copy(update={"rate_limit": POINTS, "cost_limit": 15_000})
     with opened(create_app(settings, clock=lambda: NOW), reports_cost=True) as client:
         gateway = Gateway(client, settings)
         authenticator: Authenticator = client.app_state["authenticator"]
