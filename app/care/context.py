@@ -9,12 +9,13 @@ from functools import partial
 from math import inf
 from typing import TypeVar
 
-from app.care.errors import CareError, NotAllowed, NotSignedIn
+from app.care.errors import CareError, NotAllowed, NotSignedIn, ResponseTooLong
 from app.care.idempotency import IdempotentRequest, performing_once
 from app.care.rate_limits import KIB, Allowance, IdentifierLimiter
 from app.db.audit.recorder import Recorder
 from app.db.audit.records import DONE, About, Record, about_answers, as_text, recorded
 from app.db.drivers.interface import Database, DatabaseUnavailable, OutcomeUnknown
+from app.db.reader.document import MAX_DOCUMENT, ReadTooLong
 from app.db.reader.reads import Row
 from app.db.reader.selection import AccessScope, Selection
 from app.db.sql import Operation, Repeatable
@@ -68,6 +69,8 @@ class Context:
             if self.has_changed:  # "nothing was changed" would be wrong
                 raise OutcomeUnknown(CHANGED) from fault.__cause__
             raise
+        except ReadTooLong:
+            raise self.too_long(MAX_DOCUMENT, "request less at once") from None
         if access.shown:
             if self.idempotent_request is not None:
                 self.idempotent_request.shows_answers = True
@@ -132,6 +135,10 @@ class Context:
         """Charges the bytes of a response once it is made."""
         if self.allowance is not None:
             self.allowance.charge_bytes(length)
+
+    def too_long(self, limit: int, advice: str) -> ResponseTooLong:
+        its = "the change was made, but its" if self.has_changed else "the"
+        return ResponseTooLong(f"{its} response would have more than {limit} bytes: {advice}")
 
     def charge_stored(self, length: int) -> None:
         """Charges what a change will store, before it is made. Raises RateLimited over the limit."""

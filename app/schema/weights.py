@@ -15,7 +15,7 @@ LOOKUP = Weight(points=5)
 
 # A character has at most six bytes in JSON. Long texts cost more, because each row reads one.
 TITLE = Weight(bytes=6 * MAX_TITLE)
-TEXT = Weight(points=5, bytes=6 * MAX_TEXT)
+TEXT = Weight(points=10, bytes=6 * MAX_TEXT)
 # An answer may be as long, but the answers of one request together only as long as CARE_GRAPHQL_BODY_LIMIT.
 ANSWER = Weight(bytes=26_000)
 

@@ -16,7 +16,7 @@ from tests.schema.listening import insert_event, listening, streaming
 
 POINTS = 99
 KIB = 40
-READ = "{ session(id: 1) { description } }"  # 10 points
+READ = "{ session(id: 1) { description } }"  # 15 points
 CHANGE = "mutation { updateSession(input: {sessionId: 1, title: %s}) { session { description } } }"
 CHANGES = "subscription($after: ID) { assignmentChanged(after: $after) { session { description } } }"
 
@@ -57,16 +57,16 @@ def caregiver(limited: Gateway) -> Caller:
 
 def test_a_response_costs_a_point_per_kib(caregiver: Caller) -> None:
     assert left(caregiver.post_graphql("{ viewer { role } }")) == POINTS - 2
-    assert left(caregiver.post_graphql(READ)) == POINTS - 2 - 10 - KIB
+    assert left(caregiver.post_graphql(READ)) == POINTS - 2 - 15 - KIB
 
 
 def test_a_debt_rejects_later_requests_until_it_is_paid(limited: Gateway, caregiver: Caller) -> None:
     answers = [caregiver.post_graphql(READ) for _ in range(2)]
 
     assert [each.status_code for each in answers] == [200, 200]
-    assert left_of(limited) == POINTS - 2 * (10 + KIB)
+    assert left_of(limited) == POINTS - 2 * (15 + KIB)
     refused = caregiver.post_graphql(READ)
-    assert (refused.status_code, refused.headers["retry-after"]) == (429, "7")  # 1 + 10 points
+    assert (refused.status_code, refused.headers["retry-after"]) == (429, "16")  # 11 + 15 points
 
 
 def test_a_change_is_not_rejected_for_the_length_of_its_response(limited: Gateway, caregiver: Caller) -> None:
@@ -81,21 +81,21 @@ def test_a_change_is_not_rejected_for_the_length_of_its_response(limited: Gatewa
 def test_a_legacy_path_charges_the_same(limited: Gateway) -> None:
     response = limited.as_client(1).get("/gateway/profile/client/session?time-state=RUNNING&size=1")
 
-    assert (response.status_code, left(response)) == (200, POINTS - 50 - KIB)
+    assert (response.status_code, left(response)) == (200, POINTS - 55 - KIB)
 
 
 def test_a_stream_of_a_query_charges_the_same(limited: Gateway, caregiver: Caller) -> None:
     with streaming(caregiver, READ) as stream:
         assert len(list(stream.events)) == 2
 
-    assert left_of(limited) == POINTS - 10 - KIB
+    assert left_of(limited) == POINTS - 15 - KIB
 
 
 def test_a_websocket_message_charges_the_same(limited: Gateway, caregiver: Caller) -> None:
     with listening(caregiver) as listener:
         listener.query(READ)
 
-    assert left_of(limited) == POINTS - 10 - KIB
+    assert left_of(limited) == POINTS - 15 - KIB
 
 
 @pytest.mark.parametrize("way", ["stream", "websocket"])
@@ -111,4 +111,4 @@ def test_an_event_charges_the_same(limited: Gateway, caregiver: Caller, way: str
             listener.subscribe(CHANGES, after="1")
             listener.receive_change()
 
-    assert left_of(limited) == POINTS - 2 * 16 - KIB
+    assert left_of(limited) == POINTS - 2 * 21 - KIB

@@ -35,7 +35,7 @@ COSTS = {
     # 10 for a list, plus its rows
     "{ sessions { nodes { id } } }": 10 + 1 + 20,
     "{ sessions(first: 5) { nodes { id title } } }": 10 + 1 + 5 * 2,
-    "{ sessions(first: 5) { nodes { id description } } }": 10 + 1 + 5 * (1 + 5),
+    "{ sessions(first: 5) { nodes { id description } } }": 10 + 1 + 5 * (1 + 10),
     "{ sessions(first: 5) { edges { cursor node { id } } } }": 10 + 1 + 5 * (1 + 2),
     "{ sessions(first: 5) { totalCount pageInfo { endCursor } } }": 10 + 10 + 2,
     "{ sessions(first: null) { nodes { id } } }": 10 + 1 + 20,

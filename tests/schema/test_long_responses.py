@@ -10,11 +10,14 @@ import pytest
 import app.care.own_data
 from app.care.context import Context
 from app.care.errors import ResponseTooLong
+from app.db.reader.document import MAX_DOCUMENT
 from app.main import create_app
 from app.schema.transport.responses import write_response
 from app.settings import Settings
 from tests.callers import Caller, Gateway, opened, schema_of
-from tests.factories import NOW, Record, a_session, a_world
+from tests.db import raw
+from tests.factories import NOW, Record, a_session, a_world, an_assignment
+from tests.rest_compat.legacy import ASSIGNMENTS, refusal_of
 from tests.schema.keyed import KEY, keys, post
 from tests.schema.listening import insert_event, listening, streaming
 
@@ -271,3 +274,31 @@ def test_a_refused_response_is_not_written(talkative: Gateway) -> None:
         tracemalloc.stop()
 
     assert peak < 4 * LIMIT
+
+
+# --- what PostgreSQL sends ------------------------------------------------------------------------
+
+
+@pytest.fixture
+def repeating(gateway: Gateway) -> Gateway:
+    """A hundred assignments of one session, whose title has 200,000 bytes."""
+    gateway.import_records([*a_world(), *(an_assignment(number, book=2) for number in range(10, 110))])
+    raw.run(gateway.settings.database, f"UPDATE session SET title = '{'x' * 200_000}' WHERE id = 1")
+    return gateway
+
+
+@pytest.mark.parametrize("kind", ["postgresql"], indirect=True)
+def test_a_document_of_postgresql_has_a_limit(repeating: Gateway) -> None:
+    caregiver = repeating.as_caregiver(1)
+    query = "query($n: Int) { assignments(first: $n) { nodes { session { title } } } }"
+    message = f"the response would have more than {MAX_DOCUMENT} bytes: request less at once"
+
+    found = caregiver.graphql(query, n=100)
+    legacy = caregiver.get(f"{ASSIGNMENTS}?time-state=RUNNING&size=100")
+
+    assert [(each["message"], each["extensions"]["code"]) for each in found["errors"]] == [
+        (message, "TOO_COSTLY")
+    ]
+    assert refusal_of(legacy) == (400, message)
+    assert len(caregiver.data(query, n=20)["assignments"]["nodes"]) == 20
+    assert caregiver.get(f"{ASSIGNMENTS}?time-state=RUNNING&size=20").status_code == 200

@@ -63,7 +63,7 @@ def test_a_response_up_to_64_kib_is_stored_and_charged(limited: Gateway) -> None
     length = len(response.content)
     assert 60_000 < length < MAX_STORED
     assert stored_bytes(limited) == [length]
-    assert POINTS - allowance_of(limited).left == 50 + 1 + 1 + 6 * 5 + 33 * (length // 1024)
+    assert POINTS - allowance_of(limited).left == 50 + 1 + 1 + 6 * 10 + 33 * (length // 1024)
 
 
 def test_a_longer_response_is_not_stored_and_is_built_again(limited: Gateway) -> None:
@@ -109,7 +109,7 @@ def test_building_a_response_again_is_charged_like_a_read(limited: Gateway) -> N
 
     update(limited, 7, title="x" * 200)
 
-    assert before - allowance_of(limited).left == 50 + 1 + 1 + 7 * 5 + len(first.content) // 1024
+    assert before - allowance_of(limited).left == 50 + 1 + 1 + 7 * 10 + len(first.content) // 1024
 
 
 def test_a_legacy_replay_is_charged(limited: Gateway) -> None:

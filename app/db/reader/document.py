@@ -39,7 +39,12 @@ from app.db.tables import Table, table_of
 Expression = ColumnElement[Any]
 
 MAX_ARGUMENTS = 100  # of a function of PostgreSQL
+MAX_DOCUMENT = 16 * 1024 * 1024  # bytes: a text is repeated in each row that refers to it
 ISO_8601: Expression = literal_column("""'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'""")  # the text that SQLite stores
+
+
+class ReadTooLong(Exception):
+    """The rows have more than MAX_DOCUMENT bytes."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +57,10 @@ class Reading:
 
     def run(self, selection: Selection, values: Values) -> Operation[tuple[int | None, list[Any]]]:
         values = values | self.values_of_pages(selection)
-        total, arrays = orjson.loads((yield OnlyStatement(self.statement, values))[0][0])
+        [(document,)] = yield OnlyStatement(self.statement, values)
+        if len(document) > MAX_DOCUMENT:
+            raise ReadTooLong
+        total, arrays = orjson.loads(document)
         return total, arrays or []
 
     def values_of_pages(self, selection: Selection) -> Values:
@@ -138,7 +146,12 @@ class StatementWriter:
     pages: list[tuple[Path, ...]] = field(default_factory=list)
 
     def whole_read(self, node: PlanNode, rows: Expression, total: Expression) -> Reading:
-        document = select(func.json_build_array(total, rows))
+        # Ends above the limit, so that no longer document is sent. A text would be measured by character.
+        document = select(
+            func.substring(
+                func.json_send(func.json_build_array(total, rows)), 1, literal_column(str(MAX_DOCUMENT + 1))
+            )
+        )
         if node.query.role == "client":
             document = replace_parameters(document, {"caregivers": lambda _: CAREGIVERS})
         return Reading(node, Statement(document), tuple(self.pages))

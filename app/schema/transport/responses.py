@@ -64,11 +64,8 @@ def length_of(text: str) -> int:
 def too_long(limit: int, lengths: Counter[Path], ctx: Context) -> ResponseTooLong:
     longest = max(lengths, key=lengths.__getitem__)
     part = ".".join(longest[1:] if longest[:1] == ("data",) else longest)
-    its = "the change was made, but its" if ctx.has_changed else "the"
     fewer = f"select fewer fields of `{part}`" if part else "select fewer fields"
-    return ResponseTooLong(
-        f"{its} response would have more than {limit} bytes: {fewer}, or request less at once"
-    )
+    return ctx.too_long(limit, f"{fewer}, or request less at once")
 
 
 def result_of(rejection: ResponseTooLong, extensions: dict[str, Any] | None = None) -> ExecutionResult:
