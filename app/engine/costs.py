@@ -35,6 +35,8 @@ from app.engine.nodes import Fragments, TypedSelectionSet, fields_of, response_k
 
 ASSUMED_LENGTH = 10  # of a list with unknown length
 ASSUMED_BYTES = 100  # of a field with its name, such as a moment or a global id
+# Of a field that is selected twice on one object: memory has its value once, so no length of it is too much.
+REPEATED_BYTES = 10**12
 
 
 @dataclass(frozen=True)
@@ -132,12 +134,16 @@ class CostCalculator:
         """The points and bytes of these selection sets, which belong to a connection of this size."""
         points: Polynomial = defaultdict(float)
         length: Polynomial = defaultdict(float)
+        names: set[tuple[int, str]] = set()
         for kind, nodes in self.fields(selection_sets):
             name = nodes[0].name.value
             definition = self.schema.get_field(kind, name) if is_composite_type(kind) else None
             weight = weight_of(self.schema, definition, name)
             points[()] += weight.points
-            length[()] += weight.bytes
+            is_long = weight.bytes > ASSUMED_BYTES or nodes[0].selection_set is not None
+            is_repeated = is_long and (id(kind), name) in names
+            names.add((id(kind), name))
+            length[()] += REPEATED_BYTES if is_repeated else weight.bytes
             named = None if definition is None else get_named_type(definition.type)
             below = [(named, each.selection_set) for each in nodes if each.selection_set]
             if not below:
