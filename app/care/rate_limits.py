@@ -49,7 +49,6 @@ class Allowance:
 
     def charge_bytes(self, length: int, points_per_kib: int = 1) -> None:
         """Charges full KiB of what is already done, which may leave a debt."""
-        self.grow()
         self.left -= length // KIB * points_per_kib
 
     def charge_stored(self, length: int) -> None:

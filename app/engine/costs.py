@@ -108,7 +108,7 @@ def costs_of(schema: GraphQLSchema, operation: OperationDefinitionNode, fragment
 def function_of(polynomial: Polynomial) -> Cost:
     constant = ceil(polynomial.pop((), 0))
     if not polynomial:
-        return lambda variables: constant
+        return lambda _: constant
     terms = tuple(polynomial.items())
 
     def cost(variables: Mapping[str, Any] | None) -> int:

@@ -8,7 +8,6 @@ from typing import NamedTuple
 from starlette.requests import ClientDisconnect
 from starlette.types import Message, Receive, Scope, Send
 
-from app.care.rate_limits import Allowance
 from app.http.headers import JSON, NO_STORE, RETRY_AFTER, SECURITY_HEADERS, Headers, rate_limit_headers
 from app.telemetry.logs import REQUEST_ID
 
@@ -37,22 +36,15 @@ async def send_reply(scope: Scope, send: Send, reply: Reply, request_id: str) ->
         (b"x-request-id", request_id.encode()),
         *scope["state"].get("headers", SECURITY_HEADERS),
     ]
-    allowance = charge_response(scope, reply)
+    allowance = scope["state"].get("allowance")
     if allowance is not None:
+        allowance.charge_bytes(len(reply.body))  # also of a HEAD, whose body was made
         headers += rate_limit_headers(allowance)
         if reply.status == 429 and not any(name == RETRY_AFTER[0] for name, _ in reply.headers):
             headers.append((RETRY_AFTER[0], b"%d" % allowance.wait))
     body = b"" if scope["method"] == "HEAD" else reply.body  # a HEAD has the headers of a GET
     await send({"type": "http.response.start", "status": reply.status, "headers": headers})
     await send({"type": "http.response.body", "body": body})
-
-
-def charge_response(scope: Scope, reply: Reply) -> Allowance | None:
-    """Charges the bytes of the reply to the viewer. A HEAD is charged, too, since its body was made."""
-    allowance: Allowance | None = scope["state"].get("allowance")
-    if allowance is not None:
-        allowance.charge_bytes(len(reply.body))
-    return allowance
 
 
 def with_default_headers(scope: Scope, send: Send) -> Send:

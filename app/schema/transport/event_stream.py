@@ -9,7 +9,7 @@ from strawberry.types import ExecutionResult
 from app.care.errors import ResponseTooLong
 from app.engine.schema import PreparingSchema
 from app.http.headers import SECURITY_HEADERS
-from app.http.messages import Reply, charge_response
+from app.http.messages import Reply
 from app.schema.errors import response_body
 from app.schema.transport.request_parsing import GraphQLRequest
 from app.schema.transport.responses import result_of, write_response
@@ -40,7 +40,8 @@ async def send_start(scope: Scope, send: Send, request_id: str) -> None:
 async def send_result_as_events(scope: Scope, send: Send, reply: Reply, request_id: str) -> None:
     """Sends the result of a query or mutation to a client that accepts only event streams."""
     scope["state"]["status"] = 200
-    charge_response(scope, reply)
+    if (allowance := scope["state"].get("allowance")) is not None:
+        allowance.charge_bytes(len(reply.body))
     await send_start(scope, send, request_id)
     await send({"type": "http.response.body", "body": next_event(reply.body) + COMPLETE})
 

@@ -25,14 +25,16 @@ Path = tuple[str, ...]
 def write_response(schema: PreparingSchema, response: dict[str, Any], ctx: Context) -> bytes:
     """Raises ResponseTooLong, which names the part of the response to select less of."""
     limits = schema.engine_options.limits
-    limit = inf if limits is None else limits.response + ctx.exempt_length
+    if limits is None:
+        return orjson.dumps(response)
+    limit = limits.response + ctx.exempt_length
     if ctx.expected_length > WRITTEN_UNMEASURED * limit:
         lengths = measure(response, limit)
         if lengths.total() > limit:
-            raise too_long(int(limit), lengths, ctx)
+            raise too_long(limit, lengths, ctx)
     body = orjson.dumps(response)
     if len(body) > limit:
-        raise too_long(int(limit), measure(response), ctx)
+        raise too_long(limit, measure(response), ctx)
     return body
 
 
