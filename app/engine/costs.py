@@ -34,6 +34,7 @@ from graphql import (
 from app.engine.nodes import Fragments, TypedSelectionSet, fields_of, response_key
 
 ASSUMED_LENGTH = 10  # of a list with unknown length
+NESTED_LENGTH = 100  # of such a list below itself: the average would be exceeded on every level
 ASSUMED_BYTES = 100  # of a field with its name, such as a moment or a global id
 # Of a field that is selected twice on one object: memory has its value once, so no length of it is too much.
 REPEATED_BYTES = 10**12
@@ -129,9 +130,13 @@ class CostCalculator:
     defaults: Mapping[str, ValueNode | None]  # of the variables
 
     def cost(
-        self, selection_sets: list[TypedSelectionSet], connection_size: Size
+        self,
+        selection_sets: list[TypedSelectionSet],
+        connection_size: Size,
+        lists: frozenset[str] = frozenset(),
     ) -> tuple[Polynomial, Polynomial]:
-        """The points and bytes of these selection sets, which belong to a connection of this size."""
+        """The points and bytes of these selection sets, which belong to a connection of this size, below
+        `lists` of unknown length."""
         points: Polynomial = defaultdict(float)
         length: Polynomial = defaultdict(float)
         names: set[tuple[int, str]] = set()
@@ -151,13 +156,16 @@ class CostCalculator:
             size = self.size(weight.size_argument, nodes[0]) if weight.size_argument else None
             objects: Size
             size_below: Size = 1
+            lists_below = lists
             if weight.is_sized_by_connection:
                 objects = connection_size
             elif definition is not None and is_list_type(get_nullable_type(definition.type)):
-                objects = size or weight.objects or ASSUMED_LENGTH
+                objects = size or (NESTED_LENGTH if name in lists else weight.objects or ASSUMED_LENGTH)
+                lists_below = lists if size else lists | {name}
             else:
                 objects, size_below = weight.objects or 1, size or 1
-            for total, part in zip((points, length), self.cost(below, size_below), strict=True):
+            parts = self.cost(below, size_below, lists_below)
+            for total, part in zip((points, length), parts, strict=True):
                 for sizes, cost in part.items():
                     if isinstance(objects, VariableSize):
                         total[(*sizes, objects)] += cost
