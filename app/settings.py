@@ -256,6 +256,8 @@ class Settings(BaseSettings):
     """maximum depth of the fields of a GraphQL document"""
     cost_limit: int = Field(15_000, ge=1, le=10_000_000)
     """maximum points that a GraphQL operation may cost (docs/limits.md)"""
+    response_limit: int = Field(4_194_304, ge=65_536, le=1_073_741_824)
+    """maximum bytes of a GraphQL response, of a websocket message or of an event in a stream"""
     rate_limit: int | None = Field(None, ge=0, le=1_000_000_000)
     """maximum points per viewer, minute and process; 0: no limit; unset: 300,000 in production"""
     identifier_limit: int | None = Field(None, ge=0, le=1_000_000)

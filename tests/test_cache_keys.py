@@ -6,19 +6,19 @@ from weakref import ref
 from sqlalchemy import text
 
 from app.db.sql import OnlyStatement, Statement
-from app.schema.transport.content_negotiation import MAX_CACHED, negotiate, read_accept
+from app.schema.transport.content_negotiation import MAX_CACHED, negotiate, read_cached
 from app.server.request_heads import MAX_HOST, find_head_error, is_host
 from app.telemetry.tracing.statements import attributes_of
 
 
 def test_long_accept_headers_are_read_and_not_cached() -> None:
     long = "application/graphql-response+json, " + "x/y, " * MAX_CACHED
-    entries = read_accept.cache_info().currsize
+    entries = read_cached.cache_info().currsize
 
     assert negotiate(long).newer
-    assert read_accept.cache_info().currsize == entries
+    assert read_cached.cache_info().currsize == entries
     assert negotiate(long[:MAX_CACHED]) == negotiate(long)
-    assert read_accept.cache_info().currsize <= entries + 1
+    assert read_cached.cache_info().currsize <= entries + 1
 
 
 def test_long_hosts_are_rejected_and_not_cached() -> None:

@@ -66,6 +66,7 @@ DEFAULTS = {
     "token_limit": 2000,
     "depth_limit": 15,
     "cost_limit": 15_000,
+    "response_limit": 4_194_304,
     "rate_limit": None,
     "identifier_limit": None,
     "introspection": None,
@@ -118,6 +119,7 @@ VALUES = {
     "CARE_TOKEN_LIMIT": ("500", 500),
     "CARE_DEPTH_LIMIT": ("10", 10),
     "CARE_COST_LIMIT": ("1000", 1000),
+    "CARE_RESPONSE_LIMIT": ("65536", 65_536),
     "CARE_RATE_LIMIT": ("0", 0),
     "CARE_IDENTIFIER_LIMIT": ("7", 7),
     "CARE_INTROSPECTION": ("on", True),
@@ -247,6 +249,7 @@ INVALID = [
     ("CARE_TOKEN_LIMIT", "100001", "must be less than or equal to 100000"),
     ("CARE_DEPTH_LIMIT", "65", "must be less than or equal to 64"),
     ("CARE_COST_LIMIT", "none", INTEGER),
+    ("CARE_RESPONSE_LIMIT", "65535", "must be greater than or equal to 65536"),
     ("CARE_RATE_LIMIT", "-1", "must be greater than or equal to 0"),
     ("CARE_IDENTIFIER_LIMIT", "-1", "must be greater than or equal to 0"),
 ]

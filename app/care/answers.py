@@ -15,6 +15,7 @@ from app.care.assignments import (
     refuse_unless_pending,
     refuse_unless_running,
 )
+from app.care.bounds import ANSWER_BYTES, length_of
 from app.care.context import Context, Role, read_changed
 from app.care.errors import DraftConflict, WrongAnswers, WrongState
 from app.care.questions import (
@@ -94,6 +95,10 @@ class Answers:
     revision: int = 0
 
 
+def stored_length(answers: Answers) -> int:
+    return sum(length_of(one.answer) + ANSWER_BYTES for one in answers.given)
+
+
 @dataclass(frozen=True)
 class Draft:
     id: int
@@ -107,6 +112,7 @@ async def save_answers(
     """Returns the draft with its new revision. Raises DraftConflict if the stored revision is another one."""
     access = ctx.access_as(Role.CLIENT)
     check_count(answers.given)
+    ctx.charge_stored(stored_length(answers))
     save_type = SaveType.AUTO_SAVE if is_auto else SaveType.DRAFT
     saved = await ctx.write("saveAnswers", saving(access, answers, save_type))
     return await read_changed(get_my_answer_sets, ctx, saved, selection)
@@ -190,6 +196,7 @@ async def submit_answers(ctx: Context, answers: Answers) -> Submitted:
     rejected."""
     access = ctx.access_as(Role.CLIENT)
     check_count(answers.given)
+    ctx.charge_stored(stored_length(answers))
     return Submitted(*(await ctx.write("submitAnswers", submitting(access, answers))))
 
 

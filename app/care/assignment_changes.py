@@ -12,7 +12,7 @@ from app.care.assignments import (
     refuse_unless_pending,
     refuse_unless_running,
 )
-from app.care.bounds import check_moment
+from app.care.bounds import REMINDER_BYTES, check_moment
 from app.care.context import Context, Role, read_changed
 from app.care.errors import Unreadable
 from app.care.homework import check_reminders
@@ -57,6 +57,7 @@ async def set_reminders(
 ) -> Row | None:
     """Replaces the reminders that are not due yet."""
     access = ctx.access_as(Role.CAREGIVER)
+    ctx.charge_stored(len(moments) * REMINDER_BYTES)
     changed = await ctx.write("setReminders", setting_reminders(access, assignment_id, moments))
     return await read_changed(get_my_assignments, ctx, changed, selection)
 

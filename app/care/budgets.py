@@ -14,6 +14,8 @@ from app.care.errors import RateLimited
 from app.telemetry import counters
 
 MINUTE = 60
+KIB = 1024
+POINTS_PER_STORED_KIB = 32  # 9 MiB a minute with the default limit
 MAX_VIEWERS = 10_000
 MAX_ADDRESSES = 1_000
 MAX_UNSENT = 16 * 1024 * 1024  # bytes of responses that the connections of a viewer have not accepted yet
@@ -68,6 +70,19 @@ class Budget:
             counters.limits["points a minute"] += 1
             raise RateLimited(self.wait)
         self.left -= cost
+
+    def charge_bytes(self, length: int, points_per_kib: int = 1) -> None:
+        """Charges full KiB of what is already done, which may leave a debt."""
+        if self.points:
+            self.left -= length // KIB * points_per_kib
+
+    def charge_stored(self, length: int) -> None:
+        """Charges full KiB before they are stored. The request has paid for its operation, so half the
+        points are enough; the rest may leave a debt."""
+        cost = length // KIB * POINTS_PER_STORED_KIB
+        needed = min(cost, self.points // 2)
+        self.charge(needed)
+        self.left -= cost - needed
 
     def seconds_until_full(self) -> int:
         return ceil((self.points - self.left) * MINUTE / self.points)

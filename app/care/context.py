@@ -6,15 +6,17 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from functools import partial
+from math import inf
 from typing import TypeVar
 
-from app.care.budgets import Budget
-from app.care.errors import CareError, NotAllowed, NotSignedIn
+from app.care.budgets import KIB, Budget
+from app.care.errors import CareError, NotAllowed, NotSignedIn, ResponseTooLong
 from app.care.idempotency import IdempotentRequest, performing_once
 from app.care.rate_limits import IdentifierLimiter
 from app.db.audit.recorder import MORE_REJECTED_CHANGES, Recorder
 from app.db.audit.records import DONE, About, Record, about_answers, as_text, recorded
 from app.db.drivers.interface import Database, DatabaseUnavailable, OutcomeUnknown
+from app.db.reader.document import MAX_DOCUMENT, ReadTooLong
 from app.db.reader.reads import Row
 from app.db.reader.selection import AccessScope, Selection
 from app.db.sql import Operation, Repeatable
@@ -56,6 +58,8 @@ class Context:
     identifier_limiter: IdentifierLimiter | None = None  # None: no limit
     application: str = ""  # the client software that the token names
     has_changed: bool = False  # a change of this request is committed
+    expected_length: float = inf  # of the response in bytes, at most and roughly; inf: unknown
+    exempt_length: int = 0  # bytes of the response that have their own limit
     sealing: Future[bool] | None = None  # of the audit log, once a request; True: more records wait
 
     async def read(self, what: str, access: AccessScope, operation: Operation[Result]) -> Result:
@@ -66,6 +70,8 @@ class Context:
             if self.has_changed:  # "nothing was changed" would be wrong
                 raise OutcomeUnknown(CHANGED) from fault.__cause__
             raise
+        except ReadTooLong:
+            raise self.too_long(MAX_DOCUMENT, "request less at once") from None
         if access.shown:
             if self.idempotent_request is not None:
                 self.idempotent_request.shows_answers = True
@@ -128,6 +134,21 @@ class Context:
         """Charges points to the viewer. Raises RateLimited over the limit."""
         if self.budget is not None:
             self.budget.charge(cost)
+
+    def charge_response(self, length: int) -> None:
+        """Charges the bytes of a response once it is made."""
+        if self.budget is not None:
+            self.budget.charge_bytes(length)
+
+    def too_long(self, limit: int, advice: str) -> ResponseTooLong:
+        its = "the change was made, but its" if self.has_changed else "the"
+        return ResponseTooLong(f"{its} response would have more than {limit} bytes: {advice}")
+
+    def charge_stored(self, length: int) -> None:
+        """Charges what a change will store, before it is made. Raises RateLimited over the limit."""
+        is_repeated = self.idempotent_request is not None and self.idempotent_request.is_repeated
+        if length >= KIB and self.budget is not None and not is_repeated:
+            self.budget.charge_stored(length)
 
     def signed_in(self) -> Viewer:
         if self.viewer is None:

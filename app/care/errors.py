@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import ClassVar
 
+from app.telemetry import counters
+
 CLOSED = "the session is closed"
 
 
@@ -75,6 +77,16 @@ class RateLimited(CareError):
     def __init__(self, seconds: int, message: str = "too many points were used within a minute") -> None:
         super().__init__(message)
         self.seconds = seconds
+
+
+class ResponseTooLong(CareError):
+    """The response has more bytes than are allowed; the message says what to do."""
+
+    code = "TOO_COSTLY"
+
+    def __init__(self, message: str) -> None:
+        counters.limits["bytes of a response"] += 1
+        super().__init__(message)
 
 
 class TooManyListening(CareError):

@@ -9,7 +9,7 @@ from app.care.assignments import (
     refuse_unless_complete,
     refuse_unless_running,
 )
-from app.care.bounds import MAX_TEXT, check_text
+from app.care.bounds import MAX_TEXT, check_text, length_of
 from app.care.context import Context, Role
 from app.care.errors import NotFound, Unreadable, WrongState
 from app.db.reader.reads import Row, get_rows
@@ -43,6 +43,7 @@ async def give_feedback(ctx: Context, feedback: FeedbackInput) -> SavedFeedback:
     check_text("text", feedback.text, MAX_TEXT)
     if feedback.score is not None and not 0 <= feedback.score <= MAX_SCORE:
         raise Unreadable("score", f"must lie between 0 and {MAX_SCORE}")
+    ctx.charge_stored(length_of(feedback.text))
     return SavedFeedback(*(await ctx.write("giveFeedback", giving_feedback(access, feedback))))
 
 

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from app.care.assignments import get_my_assignments
-from app.care.bounds import check_moment
+from app.care.bounds import REMINDER_BYTES, ROW_BYTES, check_moment
 from app.care.context import Context, Role
 from app.care.errors import Incomplete, NotFound, NotRunning, Unreadable
 from app.care.sessions import time_state
@@ -50,6 +50,7 @@ async def assign_homework(ctx: Context, homework: Homework, selection: Selection
     """
     access = ctx.access_as(Role.CAREGIVER)
     check_homework(homework)
+    ctx.charge_stored(stored_length_of_homework(homework))
     added = await ctx.write("assignHomework", assigning(access, homework, ctx.repeats_within))
     if selection is None:
         return []
@@ -58,6 +59,10 @@ async def assign_homework(ctx: Context, homework: Homework, selection: Selection
     if is_new and selection.is_only_ids:
         return rows_of_ids(Assignment, access, added, selection)
     return await get_my_assignments(ctx, added, selection)
+
+
+def stored_length_of_homework(homework: Homework) -> int:
+    return len(homework.book_ids) * (ROW_BYTES + len(homework.remind_dates) * REMINDER_BYTES)
 
 
 def check_homework(homework: Homework, within: str = "") -> None:

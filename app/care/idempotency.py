@@ -35,6 +35,7 @@ class IdempotentRequest:
     scope: KeyScope
     fingerprint: str
     outcome: Outcome | None = None
+    is_repeated: bool = False  # the result of an earlier request is stored
     shows_answers: bool = False  # then the response must not be replayed without a new, audited read
 
     def values(self) -> Values:

@@ -5,10 +5,17 @@ from datetime import UTC, datetime, timedelta
 from uuid import uuid4
 from zoneinfo import ZoneInfo
 
-from app.care.bounds import MAX_TEXT, MAX_TITLE, check_moment, check_text
+from app.care.bounds import MAX_TEXT, MAX_TITLE, ROW_BYTES, check_moment, check_text, length_of
 from app.care.context import Context, Role
 from app.care.errors import Incomplete, NotFound, Unreadable
-from app.care.homework import Homework, adding_homework, check_homework, choosing_books, values_of
+from app.care.homework import (
+    Homework,
+    adding_homework,
+    check_homework,
+    choosing_books,
+    stored_length_of_homework,
+    values_of,
+)
 from app.care.rate_limits import IdentifierLimiter
 from app.care.sessions import get_my_sessions
 from app.db.reader.reads import Row
@@ -50,8 +57,15 @@ async def create_session(ctx: Context, new: NewSession, selection: Selection | N
     planned = plan_sessions(new, ZoneInfo(ctx.time_zone))
     for one in planned[1:]:
         check_window(one)
+    ctx.charge_stored(len(planned) * stored_length(new))
     opened = await ctx.write("createSession", opening(access, planned, ctx.identifier_limiter))
     return [] if selection is None else await get_my_sessions(ctx, opened, selection)
+
+
+def stored_length(new: NewSession) -> int:
+    """Of one session with its homework."""
+    homework = 0 if new.homework is None else stored_length_of_homework(new.homework)
+    return length_of(new.title, new.description) + ROW_BYTES + homework
 
 
 def check_session(new: NewSession) -> None:

@@ -12,9 +12,12 @@ from typing import Any
 import orjson
 
 from app.care.context import Context, Role
+from app.care.errors import ResponseTooLong
 from app.db.audit.records import About
 from app.db.reader.own_data import Data, reading_client, reading_events, reading_key, reading_sessions
 from app.db.sql import Operation
+
+MAX_OWN_DATA = 16 * 1024 * 1024  # bytes; decades of weekly homework
 
 
 class DataFormat(StrEnum):
@@ -24,10 +27,29 @@ class DataFormat(StrEnum):
 
 async def get_own_data(ctx: Context, format: DataFormat) -> str:
     client_id = await ctx.require_role(Role.CLIENT, "ownData")
-    parts: list[str] = []
-    about = await ctx.db.read(exporting(client_id, format, parts.append))
+    parts: list[bytes] = []
+    about = await ctx.db.read(exporting(client_id, format, bounded(parts)))
     await ctx.record("ownData", about)
-    return "".join(parts)
+    text = b"".join(parts).decode()
+    ctx.exempt_length += len(orjson.dumps(text))
+    return text
+
+
+def bounded(parts: list[bytes]) -> Callable[[str], object]:
+    """Appends to `parts`. The document is one value of a response, so it has a limit of its own."""
+    length = 0
+
+    def write(part: str) -> None:
+        nonlocal length
+        parts.append(part.encode())
+        length += len(parts[-1])
+        if length > MAX_OWN_DATA:
+            raise ResponseTooLong(
+                f"the data have more than {MAX_OWN_DATA} bytes: the operator exports them with"
+                " `care-gateway export`"
+            )
+
+    return write
 
 
 def exporting(client_id: int, format: DataFormat, write: Callable[[str], object]) -> Operation[About]:

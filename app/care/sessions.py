@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from sqlalchemy import ColumnElement, FromClause, and_, false, true
 
-from app.care.bounds import MAX_TEXT, MAX_TITLE, check_moment, check_text
+from app.care.bounds import MAX_TEXT, MAX_TITLE, check_moment, check_text, length_of
 from app.care.context import Context, Role, read_changed
 from app.care.errors import CLOSED, NotFound, NotRunning, WrongState
 from app.db.moments import as_moment, known_moment
@@ -111,6 +111,7 @@ async def update_session(ctx: Context, change: SessionChange, selection: Selecti
         check_text("description", change.description, MAX_TEXT, is_required=False)
     if change.start_date is not None:
         check_moment("startDate", change.start_date)
+    ctx.charge_stored(length_of(change.title, change.description))
     updated = await ctx.write("updateSession", updating(access, change))
     return await read_changed(get_my_sessions, ctx, updated, selection)
 

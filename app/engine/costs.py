@@ -1,4 +1,5 @@
-"""The cost of an operation: a constant, or a function of the variables that set page sizes.
+"""The cost of an operation in points, and the longest response that it usually has in bytes: constants, or
+functions of the variables that set page sizes.
 
 Fields with the same response key count once, as in execution. Fields that a directive may skip are counted,
 and so are the selections on all types of an interface or union.
@@ -34,6 +35,10 @@ from app.engine.limits import Limits, check
 from app.engine.nodes import Fragments, TypedSelectionSet, fields_of, response_key
 
 ASSUMED_LENGTH = 10  # of a list with unknown length
+NESTED_LENGTH = 100  # of such a list below itself: the average would be exceeded on every level
+ASSUMED_BYTES = 100  # of a field with its name, such as a moment or a global id
+# Of a field that is selected twice on one object: memory has its value once, so no length of it is too much.
+REPEATED_BYTES = 10**12
 
 
 @dataclass(frozen=True)
@@ -63,6 +68,7 @@ class Weight:
 
     points: int = 1
     objects: float | None = None  # on average; None: ASSUMED_LENGTH in a list, otherwise 1
+    bytes: int = ASSUMED_BYTES  # at most, in the response
     size_argument: SizeArgument | None = None  # sets the length of this list, or of the lists in a connection
     is_sized_by_connection: bool = False
 
@@ -89,22 +95,31 @@ Polynomial = dict[tuple[VariableSize, ...], float]  # the coefficient of each pr
 Cost = Callable[[Mapping[str, Any] | None], int]
 
 
-def cost_of(
+class Costs(NamedTuple):
+    points: Cost
+    bytes: Cost
+
+
+def costs_of(
     schema: GraphQLSchema,
     operation: OperationDefinitionNode,
     fragments: Fragments,
     limits: Limits | None = None,
-) -> Cost:
+) -> Costs:
     root = schema.get_root_type(operation.operation)
     defaults = {each.variable.name.value: each.default_value for each in operation.variable_definitions or ()}
     calculator = CostCalculator(schema, fragments, defaults)
-    polynomial = calculator.cost([(root, operation.selection_set)], 1, is_root=True)
+    points, length = calculator.cost([(root, operation.selection_set)], 1, is_root=True)
     if limits is not None:
         check(calculator.lists, "lists with pages inside objects", limits.lists)
         check(calculator.objects, "objects and lists", limits.objects)
+    return Costs(function_of(points), function_of(length))
+
+
+def function_of(polynomial: Polynomial) -> Cost:
     constant = ceil(polynomial.pop((), 0))
     if not polynomial:
-        return lambda variables: constant
+        return lambda _: constant
     terms = tuple(polynomial.items())
 
     def cost(variables: Mapping[str, Any] | None) -> int:
@@ -127,15 +142,26 @@ class CostCalculator:
     lists: int = 0  # of them, connections inside other objects
 
     def cost(
-        self, selection_sets: list[TypedSelectionSet], connection_size: Size, is_root: bool = False
-    ) -> Polynomial:
-        """The cost of these selection sets together, which belong to a connection of this size."""
-        total: Polynomial = defaultdict(float)
+        self,
+        selection_sets: list[TypedSelectionSet],
+        connection_size: Size,
+        above: frozenset[str] = frozenset(),
+        is_root: bool = False,
+    ) -> tuple[Polynomial, Polynomial]:
+        """The points and bytes of these selection sets, which belong to a connection of this size, below the
+        lists `above` of unknown length."""
+        points: Polynomial = defaultdict(float)
+        length: Polynomial = defaultdict(float)
+        names: set[tuple[int, str]] = set()
         for kind, nodes in self.fields(selection_sets):
             name = nodes[0].name.value
             definition = self.schema.get_field(kind, name) if is_composite_type(kind) else None
             weight = weight_of(self.schema, definition, name)
-            total[()] += weight.points
+            points[()] += weight.points
+            is_long = weight.bytes > ASSUMED_BYTES or nodes[0].selection_set is not None
+            is_repeated = is_long and (id(kind), name) in names
+            names.add((id(kind), name))
+            length[()] += REPEATED_BYTES if is_repeated else weight.bytes
             named = None if definition is None else get_named_type(definition.type)
             below = [(named, each.selection_set) for each in nodes if each.selection_set]
             if not below:
@@ -146,18 +172,22 @@ class CostCalculator:
             size = self.size(weight.size_argument, nodes[0]) if weight.size_argument else None
             objects: Size
             size_below: Size = 1
+            lists_above = above
             if is_item:
                 objects = connection_size
             elif definition is not None and is_list_type(get_nullable_type(definition.type)):
-                objects = size or weight.objects or ASSUMED_LENGTH
+                objects = size or (NESTED_LENGTH if name in above else weight.objects or ASSUMED_LENGTH)
+                lists_above = above if size else above | {name}
             else:
                 objects, size_below = weight.objects or 1, size or 1
-            for sizes, cost in self.cost(below, size_below).items():
-                if isinstance(objects, VariableSize):
-                    total[(*sizes, objects)] += cost
-                else:
-                    total[sizes] += cost * objects
-        return total
+            parts = self.cost(below, size_below, lists_above)
+            for total, part in zip((points, length), parts, strict=True):
+                for sizes, cost in part.items():
+                    if isinstance(objects, VariableSize):
+                        total[(*sizes, objects)] += cost
+                    else:
+                        total[sizes] += cost * objects
+        return points, length
 
     def fields(self, selection_sets: list[TypedSelectionSet]) -> list[tuple[Any, list[FieldNode]]]:
         """Fields by response key and type; a field selected in several places is merged."""

@@ -13,7 +13,7 @@ from graphql import (
 from graphql.validation import ASTValidationRule
 
 from app.caches import BoundedCache
-from app.engine.costs import Cost, cost_of
+from app.engine.costs import Costs, costs_of
 from app.engine.limits import Limits, count_within, parse_within
 from app.engine.nodes import fragments_of
 from app.engine.validation import validate
@@ -33,7 +33,7 @@ class Document:
     is_circular: bool = False
     is_paid: bool = False  # its preparation was charged
     found: list[GraphQLError] | None = None  # by validation
-    costs: dict[str | None, Cost] = field(default_factory=dict)
+    known_costs: dict[str | None, Costs] = field(default_factory=dict)
 
     def errors(self, rules: Rules, hides_suggestions: bool) -> list[GraphQLError]:
         """Validation errors. Circular fragments are reported alone, as other rules would follow them."""
@@ -50,15 +50,16 @@ class Document:
     def operation(self, name: str | None) -> OperationDefinitionNode | None:
         return get_operation_ast(self.ast, name)
 
-    def cost(self, name: str | None) -> Cost | None:
-        """The cost of an operation; None if the operation is ambiguous or circular. Raises TooCostly if it
+    def costs(self, name: str | None) -> Costs | None:
+        """The costs of an operation; None if the operation is ambiguous or circular. Raises TooCostly if it
         selects too many objects, for which statements would have to be written."""
         operation = self.operation(name)
         if operation is None or self.is_circular:
             return None
-        if name not in self.costs:
-            self.costs[name] = cost_of(self.schema, operation, fragments_of(self.ast), self.limits)
-        return self.costs[name]
+        if name not in self.known_costs:
+            fragments = fragments_of(self.ast)
+            self.known_costs[name] = costs_of(self.schema, operation, fragments, self.limits)
+        return self.known_costs[name]
 
 
 class DocumentCache:

@@ -45,6 +45,7 @@ class Limits:
     values: int = 2000  # in the variables, including nested values
     objects: int = 150  # fields with a selection, except the items of a list with pages
     lists: int = 20  # with pages, inside other objects
+    response: int = 4 * 1024 * 1024  # bytes
 
 
 class TooCostly(GraphQLError):

@@ -32,7 +32,7 @@ from strawberry.types.graphql import OperationType as StrawberryOperationType
 
 from app.engine.arguments import Call, Variables, root_call
 from app.engine.codegen import CodeGenerator, Completer, Fields
-from app.engine.costs import Cost
+from app.engine.costs import Costs
 from app.engine.nodes import Fragments, arguments_below, fragments_of, names_of_variables, nodes_of
 
 
@@ -51,7 +51,7 @@ class PreparedOperation:
     fixed_variables: tuple[str, ...]  # in directives, and in arguments below the root
     kind: StrawberryOperationType
     size: int  # characters of the document
-    cost: Cost | None = None
+    costs: Costs | None = None
     is_own: bool = False  # a document of the service, exempt from limits
     compiled: "CompiledOperation | None" = None  # if it is the same for all variables
 

@@ -101,7 +101,7 @@ class PreparingSchema(strawberry.Schema):
                 return None
             prepared = prepare(self._schema, self.schema_converter, document.ast, name)
             if prepared is not None and self.engine_options.limits is not None:
-                prepared.cost = document.cost(name)
+                prepared.costs = document.costs(name)
         except (GraphQLError, RecursionError):
             return None
         return prepared
@@ -132,6 +132,9 @@ class PreparingSchema(strawberry.Schema):
         """Overridden to charge the caller. Returns an error to reject the operation."""
         return None
 
+    def expect(self, context: Any, length: int) -> None:
+        """Overridden to note how many bytes the response may have."""
+
     def cost_extension(self, cost: int) -> dict[str, Any]:
         limits = self.engine_options.limits
         if not self.engine_options.reports_cost or limits is None:
@@ -155,8 +158,9 @@ class PreparingSchema(strawberry.Schema):
         try:
             document = await self.admit(context, text)
             context.graphql_document = document.ast
-            if cost := document.cost(name):
-                points = cost(variables)
+            if costs := document.costs(name):
+                points = costs.points(variables)
+                self.expect(context.context, costs.bytes(variables))
                 operation = document.operation(name)
                 if (
                     operation and operation.operation is not Kind.SUBSCRIPTION
@@ -210,8 +214,8 @@ class PreparingSchema(strawberry.Schema):
     def is_worth_preparing(self, text: str, name: str | None, variables: dict[str, Any] | None) -> bool:
         if self.operations.is_repeated(text, name):
             return True
-        cost = self.read(text).cost(name) if self.engine_options.limits else None
-        return cost is not None and cost(variables) >= PREPARED_FROM
+        costs = self.read(text).costs(name) if self.engine_options.limits else None
+        return costs is not None and costs.points(variables) >= PREPARED_FROM
 
     # --- prepared operations --------------------------------------------------------------------
 
@@ -232,8 +236,9 @@ class PreparingSchema(strawberry.Schema):
                 query, variable_values, context_value, root_value, operation_name, kinds, operation_extensions
             )
         points = 0
-        if prepared.cost is not None:
-            points = prepared.cost(variable_values)
+        if prepared.costs is not None:
+            points = prepared.costs.points(variable_values)
+            self.expect(context_value, prepared.costs.bytes(variable_values))
             if refusal := self.refusal_of(points, variable_values, prepared.is_own, context_value):
                 return PreExecutionError(None, [refusal], extensions=self.cost_extension(points))
         result = await self.execute_prepared(
@@ -291,7 +296,8 @@ class PreparingSchema(strawberry.Schema):
         """What the resolver of a pinned document's only field returns; raises its error. A caller that reads
         rows itself needs no response of GraphQL."""
         prepared = self.operations.pinned[pinned, None]
-        if prepared.cost is not None and (refusal := self.charge(context, prepared.cost(variables))):
+        costs = prepared.costs
+        if costs is not None and (refusal := self.charge(context, costs.points(variables))):
             raise refusal.original_error or refusal
         coerced = prepared.variables.coerce(variables)
         assert coerced is not None, "the service passes valid variables to its documents"

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from starlette.types import Scope
 
+from app.care.budgets import POINTS_PER_STORED_KIB
 from app.care.context import Context
 from app.care.errors import KeyInUse, Unreadable
 from app.care.idempotency import IdempotentRequest, KeyScope, Outcome, finding_result, storing_response
@@ -17,6 +18,8 @@ from app.http.messages import Reply
 HEADER = b"idempotency-key"
 VISIBLE = re.compile(rb"[!-~]{1,255}")
 REPLAYED = (b"idempotency-replayed", b"true")
+REPLAY_POINTS = 5  # the lookup by id
+MAX_STORED = 64 * 1024  # bytes of a response; a longer one is built again from the result of the change
 
 logger = logging.getLogger("care.retries")
 
@@ -52,9 +55,12 @@ async def run_once(running: set[KeyScope], ctx: Context, request: IdempotentRequ
     try:
         stored = await ctx.db.read(finding_result(request))
         if stored is not None and stored.body is not None and stored.status is not None:
+            ctx.charge(REPLAY_POINTS)
             return Reply(stored.body.encode(), stored.status, (REPLAYED,))
+        request.is_repeated = stored is not None
         reply, is_final = await run(replace(ctx, idempotent_request=request))
-        if request.outcome is not None and is_final and not request.shows_answers:
+        may_be_stored = is_final and not request.shows_answers and len(reply.body) <= MAX_STORED
+        if request.outcome is not None and may_be_stored:
             await store_reply(ctx, request, reply)
         if request.outcome is Outcome.REPLAYED:
             reply = reply._replace(headers=(*reply.headers, REPLAYED))
@@ -65,6 +71,8 @@ async def run_once(running: set[KeyScope], ctx: Context, request: IdempotentRequ
 
 async def store_reply(ctx: Context, request: IdempotentRequest, reply: Reply) -> None:
     """Ignores database failures: a missing reply is rebuilt from the stored result of the change."""
+    if ctx.budget is not None:
+        ctx.budget.charge_bytes(len(reply.body), POINTS_PER_STORED_KIB)
     try:
         await ctx.db.write(storing_response(request, reply.status, reply.body))
     except DatabaseUnavailable as fault:

@@ -18,6 +18,7 @@ STATUS = {
     "DRAFT_CONFLICT": 409,
     "IDEMPOTENCY_CONFLICT": 422,  # 409 while the first request is in progress
     "RATE_LIMITED": 429,
+    "TOO_COSTLY": 400,  # a page of unusually long answers; a smaller one is possible
     "EXPIRED": 404,  # of subscriptions, which these paths do not have
     "OVERLOADED": 503,
     "OUTCOME_UNKNOWN": 503,

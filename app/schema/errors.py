@@ -7,7 +7,7 @@ import strawberry
 from graphql import GraphQLError, GraphQLSyntaxError
 from strawberry.types import ExecutionResult
 
-from app.care.errors import CareError, Refused, UserErrorCode, WrongAnswer, WrongAnswers
+from app.care.errors import CareError, Refused, ResponseTooLong, UserErrorCode, WrongAnswer, WrongAnswers
 from app.db.drivers.interface import DatabaseUnavailable, OutcomeUnknown
 from app.db.tables import Question
 from app.engine.limits import TooCostly
@@ -22,7 +22,7 @@ QUOTES = re.compile(
 QUOTE_BEFORE = re.compile(r"(?<=Value )'.*' (?=does not exist in '\w+' enum)", re.DOTALL)
 
 INTERNAL = "INTERNAL"
-TOO_COSTLY = "TOO_COSTLY"
+TOO_COSTLY = ResponseTooLong.code
 
 
 @strawberry.type(description="A correctable problem with the input.")

@@ -64,6 +64,9 @@ class Schema(PreparingSchema):
             return GraphQLError(refusal.message, original_error=refusal)
         return None
 
+    def expect(self, context: Any, length: int) -> None:
+        context.expected_length = length
+
     def process_errors(
         self, errors: list[GraphQLError], execution_context: ExecutionContext | None = None
     ) -> None:
@@ -81,7 +84,12 @@ class Schema(PreparingSchema):
 def engine_options_of(settings: Settings) -> EngineOptions:
     """The limits of operations (docs/limits.md) and the features of development."""
     return EngineOptions(
-        limits=Limits(settings.token_limit, settings.depth_limit, settings.cost_limit),
+        limits=Limits(
+            settings.token_limit,
+            settings.depth_limit,
+            settings.cost_limit,
+            response=settings.response_limit,
+        ),
         introspection=settings.introspects,
         suggestions=settings.in_development,
         reports_cost=settings.in_development,

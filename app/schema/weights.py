@@ -2,6 +2,8 @@
 
 from graphql import GraphQLField, GraphQLObjectType, GraphQLSchema, get_named_type
 
+from app.care.bounds import MAX_TEXT, MAX_TITLE
+from app.care.own_data import MAX_OWN_DATA
 from app.engine.costs import SizeArgument, Weight
 from app.schema.types.lists import DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE
 
@@ -11,13 +13,19 @@ MUTATION = Weight(points=50)
 SUBSCRIPTION = Weight(points=10)
 LOOKUP = Weight(points=5)
 
+# A character has at most six bytes in JSON. Long texts cost more, because each row reads one.
+TITLE = Weight(bytes=6 * MAX_TITLE)
+TEXT = Weight(points=10, bytes=6 * MAX_TEXT)
+# An answer may be as long, but the answers of one request together only as long as CARE_GRAPHQL_BODY_LIMIT.
+ANSWER = Weight(bytes=26_000)
+
 WEIGHTS = {
     "Query.session": LOOKUP,
     "Query.assignment": LOOKUP,
     "Query.book": LOOKUP,
     "Query.node": LOOKUP,
     "Query.nodes": Weight(points=10, size_argument=SizeArgument("ids", MAX_PAGE_SIZE, MAX_PAGE_SIZE)),
-    "Query.ownData": Weight(points=10_000),
+    "Query.ownData": Weight(points=10_000, bytes=MAX_OWN_DATA),
     # Progress reads all homework of a client or session, which can be hundreds of rows.
     "Client.progress": Weight(points=300),
     "Client.scoreHistory": Weight(points=50, objects=10),
@@ -29,7 +37,13 @@ WEIGHTS = {
     "Assignment.reminders": Weight(objects=3),
     "AnswerSet.answers": Weight(objects=10),
     "Book.questions": Weight(objects=10),
-    "Question.options": Weight(points=5),
+    "Question.options": Weight(points=5, bytes=2000),
+    "Question.text": Weight(bytes=2000),
+    "Answer.questionText": Weight(bytes=2000),
+    "Answer.answer": ANSWER,
+    "Feedback.text": TEXT,
+    "Session.title": TITLE,
+    "Session.description": TEXT,
     "CreateSessionPayload.sessions": Weight(objects=10),
     "AssignHomeworkPayload.assignments": Weight(objects=10),
 }

@@ -69,7 +69,7 @@ def test_circular_fragments_are_the_only_reported_error(documents: DocumentCache
     errors = document.errors(tuple(specified_rules), False)
 
     assert [error.message for error in errors] == ["Cannot spread fragment 'A' within itself."]
-    assert document.cost(None) is None
+    assert document.costs(None) is None
     assert isinstance(document.ast.definitions[1], FragmentDefinitionNode)
 
 

@@ -216,6 +216,7 @@ DECIDED = {
     "DRAFT_CONFLICT": 409,  # there are no drafts on these paths
     "IDEMPOTENCY_CONFLICT": 422,
     "RATE_LIMITED": 429,
+    "TOO_COSTLY": 400,  # a smaller page is possible
     "EXPIRED": 404,  # there are no subscriptions on these paths
     "OVERLOADED": 503,
     "OUTCOME_UNKNOWN": 503,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from app.schema.transport.content_negotiation import MAX_CACHED_LENGTH, negotiate, read_cached
+from app.schema.transport.content_negotiation import MAX_CACHED, negotiate, read_cached
 from tests.callers import Gateway
 
 pytestmark = pytest.mark.sqlite_only
@@ -100,5 +100,5 @@ def test_a_request_that_accepts_no_supported_media_type_is_a_406(
 def test_a_long_header_is_not_cached() -> None:
     before = read_cached.cache_info().misses
 
-    assert negotiate(NEWER.ljust(MAX_CACHED_LENGTH + 1)).newer
+    assert negotiate(NEWER.ljust(MAX_CACHED + 1)).newer
     assert read_cached.cache_info().misses == before

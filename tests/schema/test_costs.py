@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.dev.ide.examples import EXAMPLES
+from app.engine.costs import REPEATED_BYTES
 from app.main import schema_of_service
 from app.rest_compat import routes
 from app.schema.schema import Schema, engine_options_of
@@ -24,9 +25,9 @@ def cost(text: str, name: str | None = None, **variables: Any) -> int:
     document = SCHEMA.read(text)
     rules = SCHEMA.context_of(text, None, None, None).validation_rules
     assert SCHEMA.errors_in(document, rules) == []
-    found = document.cost(name)
+    found = document.costs(name)
     assert found is not None
-    return found(variables)
+    return found.points(variables)
 
 
 COSTS = {
@@ -35,6 +36,9 @@ COSTS = {
     # 10 for a list, plus its rows
     "{ sessions { nodes { id } } }": 10 + 1 + 20,
     "{ sessions(first: 5) { nodes { id title } } }": 10 + 1 + 5 * 2,
+    # an average length is no bound where a list leads back to itself
+    "{ assignment(id: 1) { answerSets { assignment { answerSets { id } } } } }": 5 + 1 + 2 * (1 + 1 + 100),
+    "{ sessions(first: 5) { nodes { id description } } }": 10 + 1 + 5 * (1 + 10),
     "{ sessions(first: 5) { edges { cursor node { id } } } }": 10 + 1 + 5 * (1 + 2),
     "{ sessions(first: 5) { totalCount pageInfo { endCursor } } }": 10 + 10 + 2,
     "{ sessions(first: null) { nodes { id } } }": 10 + 1 + 20,
@@ -173,3 +177,39 @@ def test_usual_documents_cost_far_less_than_the_limit(text: str) -> None:
     variables = dict(OWN).get(text, {})
 
     assert cost(text, operation_name(text), **variables) < 10_000
+
+
+# --- the longest response ---------------------------------------------------------------------------
+
+
+def length(text: str, **variables: Any) -> int:
+    found = SCHEMA.read(text).costs(None)
+    assert found is not None
+    return found.bytes(variables)
+
+
+def test_the_expected_length_of_a_response_is_that_of_its_longest_texts() -> None:
+    assert length("{ viewer { role } }") == 200
+    assert length("{ session(id: 1) { id description } }") == 100 + 100 + 60_000
+    assert length("{ sessions(first: 5) { nodes { description } } }") == 100 + 100 + 5 * 60_000
+    paged = "query($n: Int) { sessions(first: $n) { nodes { description } } }"
+    assert length(paged, n=7) == 100 + 100 + 7 * 60_000
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{ session(id: 1) { description again: description } }",
+        "{ session(id: 1) { ...A ...B } } fragment A on Session { description }"
+        " fragment B on Session { again: description }",
+        "{ a: session(id: 1) { id } b: session(id: 1) { id } }",
+    ],
+)
+def test_a_response_that_repeats_its_data_has_any_length(text: str) -> None:
+    assert length(text) >= REPEATED_BYTES
+
+
+def test_a_field_that_is_merged_is_not_repeated() -> None:
+    once = length("{ session(id: 1) { description } }")
+
+    assert length("{ session(id: 1) { description } session(id: 1) { description } }") == once

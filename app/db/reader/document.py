@@ -50,7 +50,12 @@ from app.db.tables import Table
 Expression = ColumnElement[Any]
 
 MAX_ARGUMENTS = 100  # of a function of PostgreSQL
+MAX_DOCUMENT = 16 * 1024 * 1024  # bytes: a text is repeated in each row that refers to it
 ISO_8601: Expression = literal_column("""'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'""")  # the text that SQLite stores
+
+
+class ReadTooLong(Exception):
+    """The rows have more than MAX_DOCUMENT bytes."""
 
 
 @dataclass(eq=False)
@@ -65,7 +70,10 @@ class DocumentPlan(Plan):
 
     def run(self, selection: Selection, values: Values) -> Operation[tuple[int | None, list[Any]]]:
         values = values | self.values_of_pages(selection)
-        total, arrays = orjson.loads((yield OnlyStatement(self.statement, values))[0][0])
+        [(document,)] = yield OnlyStatement(self.statement, values)
+        if len(document) > MAX_DOCUMENT:
+            raise ReadTooLong
+        total, arrays = orjson.loads(document)
         return total, arrays or []
 
     def values_of_pages(self, selection: Selection) -> Values:
@@ -170,7 +178,10 @@ class StatementWriter:
     pages: list[tuple[Path, ...]] = field(default_factory=list)
 
     def plan(self, kind: DatabaseKind, rows: Expression, total: Expression) -> DocumentPlan:
-        statement = compiled_statement(kind, select(func.json_build_array(total, rows)))
+        # Ends above the limit, so that no longer document is sent. A text would be measured by character.
+        document = func.json_send(func.json_build_array(total, rows))
+        limited = func.substring(document, 1, literal_column(str(MAX_DOCUMENT + 1)))
+        statement = compiled_statement(kind, select(limited))
         return DocumentPlan(self.draft.root, statement, tuple(self.pages))
 
     def query_of(self, node: PlanNode) -> Query:

@@ -16,9 +16,8 @@ from app.schema.errors import TOO_COSTLY
 NEWER = "application/graphql-response+json"
 NEWER_JSON = (JSON[0], f"{NEWER}; charset=utf-8".encode())
 EVENT_STREAM = "text/event-stream"
-MAX_CACHED = 1024  # characters of a header in the cache
+MAX_CACHED = 256  # characters of a header in the cache
 MAX_RANGES = 64  # more are ignored
-MAX_CACHED_LENGTH = 256  # characters of an Accept header
 QUALITY = re.compile(r"\s*q=([01](?:\.[0-9]{0,3})?)\s*")
 PARTIAL_SUCCESS = 294
 NOT_GRAPHQL = (413, 415)  # the body was not read, so the response is not a GraphQL response
@@ -78,15 +77,9 @@ class Accepted(NamedTuple):
 
 
 def negotiate(accept: str | None) -> Accepted:
-    is_long = accept is not None and len(accept) > MAX_CACHED
-    return read_accept.__wrapped__(accept) if is_long else read_accept(accept)
-
-
-@lru_cache(64)  # most clients send one of a few values
-def read_accept(accept: str | None) -> Accepted:
     if not accept:
         return Accepted()
-    return read_cached(accept) if len(accept) <= MAX_CACHED_LENGTH else read_accept(accept)
+    return read_cached(accept) if len(accept) <= MAX_CACHED else read_accept(accept)
 
 
 def read_accept(accept: str) -> Accepted:

@@ -26,6 +26,7 @@ from app.care.errors import (
     NotAllowed,
     NotSignedIn,
     RateLimited,
+    ResponseTooLong,
     Unreadable,
 )
 from app.care.idempotency import KeyScope
@@ -49,6 +50,7 @@ from app.schema.transport.content_negotiation import (
 from app.schema.transport.event_stream import send_result_as_events, send_subscription
 from app.schema.transport.idempotency import idempotency_of_operation, mutations_in
 from app.schema.transport.request_parsing import GraphQLRequest, RequestRejected, read_request
+from app.schema.transport.responses import result_of, write_response
 from app.schema.transport.subscriptions import SubscriptionContext, extend_context, is_subscription
 from app.schema.transport.trusted_documents import Documents
 from app.schema.transport.websockets import WebsocketView
@@ -68,6 +70,7 @@ STATUS_OF_REJECTION: dict[type[CareError], int] = {
     NotAllowed: 403,
     KeyInUse: 409,
     KeyTaken: 422,
+    RateLimited: 429,
     CannotVerify: 503,
 }
 HEADERS_OF_STATUS = {**HEADERS_OF_ERROR, 405: ((b"allow", b"GET, POST"),)}
@@ -152,7 +155,7 @@ class Endpoint:
                 return request, await extend_context(context, scope, header(scope, b"authorization"))
             if header(scope, HEADER) is not None and context.viewer:
                 return await self.run_with_key(scope, request, accepted, context)
-        return reply_to(await self.execute(request, context, scope["method"]), accepted, context)
+        return self.reply_to(await self.execute(request, context, scope["method"]), accepted, context)
 
     async def run_with_key(
         self, scope: Scope, request: GraphQLRequest, accepted: Accepted, context: Context
@@ -160,14 +163,15 @@ class Endpoint:
         """Executes a mutation only once per key. Ignores the key of another operation."""
         mutations = mutations_in(self.schema, request)
         if not mutations:
-            return reply_to(await self.execute(request, context), accepted, context)
+            return self.reply_to(await self.execute(request, context), accepted, context)
         if len(mutations) > 1:
             raise Unreadable("Idempotency-Key", "is for a request with one mutation, and this has several")
         idempotency = idempotency_of_operation(context, read_key(scope), request)
 
         async def run(context: Context) -> tuple[Reply, bool]:
             result = await self.execute(request, context)
-            return reply_to(result, accepted, context), not result.errors
+            reply = self.reply_to(result, accepted, context)
+            return reply, not result.errors and reply.status == 200
 
         return await run_once(self.running, context, idempotency, run)
 
@@ -197,24 +201,26 @@ class Endpoint:
                 counters.operation_faults[name] += 1
         return result
 
+    def reply_to(self, result: ExecutionResult, accepted: Accepted, context: Context) -> Reply:
+        response, status = response_body(result, context.request_id), 200
+        if "errors" in response:
+            status = accepted.status_with_errors(response)
+            if accepted.newer and status not in HAS_RESULT:
+                del response["data"]
+        try:
+            body = write_response(self.schema, response, context)
+        except ResponseTooLong as rejection:
+            return self.reply_to(result_of(rejection, result.extensions), accepted, context)
+        headers = HEADERS_OF_STATUS.get(status, ())
+        if status == 429:
+            rejections = (error.original_error for error in result.errors or ())
+            seconds = max((one.seconds for one in rejections if isinstance(one, RateLimited)), default=1)
+            headers = ((RETRY_AFTER[0], b"%d" % seconds),)
+        return Reply(body, status, headers)
+
 
 def reply_with(response: dict[str, object], status: int) -> Reply:
     return Reply(orjson.dumps(response), status, HEADERS_OF_STATUS.get(status, ()))
-
-
-def reply_to(result: ExecutionResult, accepted: Accepted, context: Context) -> Reply:
-    response = response_body(result, context.request_id)
-    if "errors" not in response:
-        return Reply(orjson.dumps(response))
-    status = accepted.status_with_errors(response)
-    if accepted.newer and status not in HAS_RESULT:
-        del response["data"]
-    reply = reply_with(response, status)
-    if status != 429:
-        return reply
-    rejections = (error.original_error for error in result.errors or ())
-    seconds = max((one.seconds for one in rejections if isinstance(one, RateLimited)), default=1)
-    return reply._replace(headers=((RETRY_AFTER[0], b"%d" % seconds),))
 
 
 def describe_work(schema: Schema, state: dict[str, Any]) -> str:

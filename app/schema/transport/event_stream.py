@@ -3,14 +3,16 @@
 import asyncio
 from contextlib import aclosing
 
-import orjson
 from starlette.types import Receive, Scope, Send
+from strawberry.types import ExecutionResult
 
+from app.care.errors import ResponseTooLong
 from app.engine.schema import PreparingSchema
 from app.http.headers import SECURITY_HEADERS
 from app.http.messages import Reply, wait_writable
 from app.schema.errors import response_body
 from app.schema.transport.request_parsing import GraphQLRequest
+from app.schema.transport.responses import result_of, write_response
 from app.schema.transport.subscriptions import SubscriptionContext, results_of
 from app.server.admission import AdmissionControl
 from app.telemetry import counters
@@ -38,6 +40,8 @@ async def send_start(scope: Scope, send: Send, request_id: str) -> None:
 async def send_result_as_events(scope: Scope, send: Send, reply: Reply, request_id: str) -> None:
     """Sends the result of a query or mutation to a client that accepts only event streams."""
     scope["state"]["status"] = 200
+    if (budget := scope["state"].get("budget")) is not None:
+        budget.charge_bytes(len(reply.body))
     await send_start(scope, send, request_id)
     await send({"type": "http.response.body", "body": next_event(reply.body) + COMPLETE})
 
@@ -81,10 +85,21 @@ async def send_events(
     async with aclosing(results_of(schema, request, context)) as results:
         async for result in results:
             await wait_writable(scope)
-            event = next_event(orjson.dumps(response_body(result, context.request_id)))
-            await send({"type": "http.response.body", "body": event, "more_body": True})
+            try:
+                await send_event(send, schema, result, context)
+            except ResponseTooLong as rejection:
+                await send_event(send, schema, result_of(rejection), context)
+                break
     if not context.notifier.is_stopping:  # otherwise the client reconnects
         await send({"type": "http.response.body", "body": COMPLETE, "more_body": True})
+
+
+async def send_event(
+    send: Send, schema: PreparingSchema, result: ExecutionResult, context: SubscriptionContext
+) -> None:
+    body = write_response(schema, response_body(result, context.request_id), context)
+    context.charge_response(len(body))
+    await send({"type": "http.response.body", "body": next_event(body), "more_body": True})
 
 
 async def wait_for_disconnect(receive: Receive) -> None:

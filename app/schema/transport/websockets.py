@@ -30,6 +30,7 @@ from strawberry.types import ExecutionResult
 from strawberry.types.execution import PreExecutionError
 
 from app.auth.authenticator import Authenticator
+from app.care.context import Context
 from app.care.errors import CareError, NotAllowed, NotSignedIn, RateLimited, TooManyListening
 from app.db.drivers.interface import DatabaseUnavailable
 from app.engine.schema import PreparingSchema
@@ -38,6 +39,7 @@ from app.http.errors import OVERLOADED, NotEnoughMemory, request_error
 from app.http.messages import header, parse_json, request_id_of, wait_writable
 from app.schema.errors import INTERNAL, response_body
 from app.schema.transport.request_parsing import GraphQLRequest, RequestRejected, wrong_member
+from app.schema.transport.responses import write_response
 from app.schema.transport.subscriptions import (
     SubscriptionContext,
     extend_context,
@@ -174,7 +176,7 @@ class Handler(BaseGraphQLTransportWSHandler[Connection, None]):
                     admission.free_slot()  # sending may take long
                     if rejection := rejection_of(result):
                         raise rejection
-                    await self.send_result(operation, result)
+                    await self.send_result(operation, result, context)
             if not context.notifier.is_stopping:  # otherwise the server closes the connection
                 await operation.send_operation_message({"id": operation.id, "type": "complete"})
         except (NotSignedIn, NotAllowed) as rejection:
@@ -201,12 +203,16 @@ class Handler(BaseGraphQLTransportWSHandler[Connection, None]):
     def request_id(self) -> str:
         return self.context.request_id
 
-    async def send_result(self, operation: Operation[Connection, None], result: ExecutionResult) -> None:
+    async def send_result(
+        self, operation: Operation[Connection, None], result: ExecutionResult, context: Context
+    ) -> None:
         response: Any = response_body(result, self.request_id)
         if isinstance(result, PreExecutionError):
             message: Any = {"id": operation.id, "type": "error", "payload": response["errors"]}
         else:
-            message = {"id": operation.id, "type": "next", "payload": response}
+            body = write_response(self.schema, response, context)
+            context.charge_response(len(body))
+            message = {"id": operation.id, "type": "next", "payload": orjson.Fragment(body)}
         await operation.send_operation_message(message)
 
     async def send_error(self, operation: Operation[Connection, None], text: str, code: str) -> None:

@@ -65,6 +65,7 @@ LIMIT_LABELS = [
     "comparisons of fields under one name",
     "values in the variables",
     "points of cost",
+    "bytes of a response",
 ]
 
 

@@ -1,0 +1,162 @@
+"""Promise: a change costs its viewer 32 points per full KiB that it stores, before it is made, so that no
+viewer fills the disk. One that cannot be paid changes nothing."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from httpx2 import Response
+
+from app.auth.authenticator import Authenticator
+from app.care.budgets import Budget
+from app.main import create_app
+from app.settings import Settings
+from tests.answers import GIVE, LATE, REMARK, SAVE, SUBMIT, SUBMITTED, TEST, a_world_to_answer_in, to_answer
+from tests.callers import Caller, Gateway, opened
+from tests.database_rows import stored
+from tests.factories import NOW
+from tests.rest_compat import legacy
+from tests.schema.test_assign_homework import homework
+
+POINTS = 100_000
+TEXT = "\N{GRINNING FACE}" * 2560  # 10 KiB
+REMINDERS = [f"2026-11-22T10:{minute:02}:00Z" for minute in range(50)]
+UPDATE = "mutation($input: UpdateSessionInput!) { updateSession(input: $input) { userErrors { code } } }"
+CREATE = "mutation($input: CreateSessionInput!) { createSession(input: $input) { userErrors { code } } }"
+ASSIGN = "mutation($input: AssignHomeworkInput!) { assignHomework(input: $input) { userErrors { code } } }"
+REMIND = "mutation($input: SetRemindersInput!) { setReminders(input: $input) { userErrors { code } } }"
+NEW = {"clientId": "1", "title": "Weekly", "startDate": "2026-11-21T09:00:00Z"}
+DAILY = {"bookIds": ["3"], "startDate": "2026-11-22T08:00:00Z", "endDate": "2026-11-23T20:00:00Z"}
+
+# Who makes the change, the mutation, its input, and the KiB that it stores.
+CHANGES: dict[str, tuple[str, str, dict[str, Any], int]] = {
+    "description": ("caregiver", UPDATE, {"sessionId": "1", "description": TEXT}, 10),
+    "sessions": (
+        "caregiver",
+        CREATE,
+        {**NEW, "description": TEXT, "repeat": {"count": 52, "everyDays": 7}},
+        (10_240 + 6 + 500) * 52 // 1024,
+    ),
+    "planned homework": (
+        "caregiver",
+        CREATE,
+        {**NEW, "homework": {**DAILY, "remindDates": REMINDERS}, "repeat": {"count": 52, "everyDays": 7}},
+        (6 + 500 + 500 + 50 * 200) * 52 // 1024,
+    ),
+    "homework": ("caregiver", ASSIGN, homework(remindDates=REMINDERS), (500 + 50 * 200) // 1024),
+    "reminders": (
+        "caregiver",
+        REMIND,
+        {"assignmentId": str(TEST), "remindDates": REMINDERS},
+        50 * 200 // 1024,
+    ),
+    "feedback": ("caregiver", GIVE, {"answerSetId": str(SUBMITTED), "text": TEXT}, 10),
+    "draft": ("client", SAVE, to_answer(LATE, {REMARK: TEXT}), 10),
+    "submission": ("client", SUBMIT, to_answer(LATE, {REMARK: TEXT}), 10),
+}
+SMALL: dict[str, tuple[str, str, dict[str, Any]]] = {
+    "description": ("caregiver", UPDATE, {"sessionId": "1", "description": "x" * 1000}),
+    "session": ("caregiver", CREATE, {**NEW, "description": "x" * 500}),
+    "homework": ("caregiver", ASSIGN, homework(remindDates=REMINDERS[:2])),
+    "draft": ("client", SAVE, to_answer(LATE, {REMARK: "x" * 900})),
+}
+
+
+@pytest.fixture
+def limited(settings: Settings) -> Iterator[Gateway]:
+    """A viewer's points do not grow."""
+    settings = settings.model_copy(update={"rate_limit": POINTS, "cost_limit": 15_000})
+    with opened(create_app(settings, clock=lambda: NOW), reports_cost=True) as client:
+        gateway = Gateway(client, settings)
+        authenticator: Authenticator = client.app_state["authenticator"]
+        authenticator.budgets.ticks = lambda: 1000.0
+        gateway.import_records(a_world_to_answer_in())
+        yield gateway
+
+
+def caller_of(gateway: Gateway, role: str) -> tuple[Caller, Budget]:
+    """The caller, and what they may still spend."""
+    caller = gateway.as_caregiver(1) if role == "caregiver" else gateway.as_client(1)
+    caller.data("{ viewer { role } }")
+    budgets = gateway.client.app_state["authenticator"].budgets
+    [budget] = budgets.viewers.values()
+    budget.left = POINTS
+    return caller, budget
+
+
+def price(response: Response, budget: Budget) -> float:
+    """What the response cost beside the points of its operation and its own bytes."""
+    cost = response.json()["extensions"]["cost"]["cost"]
+    return POINTS - budget.left - cost - len(response.content) // 1024
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_a_change_costs_what_it_stores(limited: Gateway, name: str) -> None:
+    role, query, given, kib = CHANGES[name]
+    caller, budget = caller_of(limited, role)
+    limited.as_caregiver(2).post_graphql(query, input=given)  # changes nothing, and pays for the document
+
+    response = caller.post_graphql(query, input=given)
+
+    assert [payload["userErrors"] for payload in response.json()["data"].values()] == [[]]
+    assert price(response, budget) == 32 * kib
+
+
+@pytest.mark.sqlite_only
+@pytest.mark.parametrize("name", SMALL)
+def test_a_small_change_costs_nothing_more(limited: Gateway, name: str) -> None:
+    role, query, given = SMALL[name]
+    caller, budget = caller_of(limited, role)
+
+    response = caller.post_graphql(query, input=given)
+
+    assert [payload["userErrors"] for payload in response.json()["data"].values()] == [[]]
+    assert price(response, budget) == 0
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_a_change_that_cannot_be_paid_is_not_made(limited: Gateway, name: str) -> None:
+    role, query, given, kib = CHANGES[name]
+    caller, budget = caller_of(limited, role)
+    before = stored(limited)
+    budget.left = 32 * kib + 30  # less than with the operation
+
+    response = caller.post_graphql(query, input=given)
+    [error] = response.json()["errors"]
+
+    assert (response.status_code, len(error["path"])) == (429, 1)
+    assert (error["message"], error["extensions"]["code"]) == (
+        "too many points were used within a minute",
+        "RATE_LIMITED",
+    )
+    assert int(response.headers["retry-after"]) >= 1
+    assert stored(limited) == before
+
+
+def test_the_legacy_put_costs_the_same(limited: Gateway) -> None:
+    caller, budget = caller_of(limited, "caregiver")
+    reminders = [{"date": "2026/11/23", "time": f"09:{minute:02}"} for minute in range(50)]
+    before = stored(limited)
+    price = 32 * (2 * (500 + 50 * 200) // 1024)
+
+    budget.left = price
+    refused = caller.put(legacy.ASSIGNMENTS, json=legacy.homework(remindDates=reminders))
+    assert legacy.refusal_of(refused) == (429, "too many points were used within a minute")
+    assert stored(limited) == before
+
+    budget.left = POINTS
+    made = caller.put(legacy.ASSIGNMENTS, json=legacy.homework(remindDates=reminders))
+    assert made.status_code == 200
+    assert price <= POINTS - budget.left <= price + 70
+
+
+def test_a_change_that_costs_more_than_a_minute_waits_for_half_of_it(limited: Gateway) -> None:
+    role, query, given, _ = CHANGES["sessions"]
+    caller, budget = caller_of(limited, role)
+    budget.points = 10_000  # 545 KiB cost 17,440
+
+    budget.left = 5_000
+    assert caller.post_graphql(query, input=given).status_code == 429
+    budget.left = 6_000
+    assert caller.post_graphql(query, input=given).status_code == 200
+    assert budget.left < -11_000
