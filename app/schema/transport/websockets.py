@@ -30,6 +30,7 @@ from strawberry.types import ExecutionResult
 from strawberry.types.execution import PreExecutionError
 
 from app.auth.authenticator import Authenticator
+from app.care.context import Viewer
 from app.care.errors import CareError, NotAllowed, NotSignedIn, RateLimited, TooManyListening
 from app.db.drivers.interface import DatabaseUnavailable
 from app.engine.schema import PreparingSchema
@@ -40,6 +41,7 @@ from app.schema.errors import INTERNAL, response_body
 from app.schema.transport.request_parsing import GraphQLRequest, RequestRejected, wrong_member
 from app.schema.transport.subscriptions import (
     SubscriptionContext,
+    check_same,
     extend_context,
     is_subscription,
     results_of,
@@ -65,6 +67,7 @@ class Connection:
     request_id: str
     authorization: str | None
     connection_params: dict[str, Any] = field(default_factory=dict)
+    viewer: Viewer | None = None  # since the sign-in
 
     async def sign_in(self) -> None:
         """Authenticates with the token of the first message, or else of the HTTP request."""
@@ -72,7 +75,7 @@ class Connection:
             if name.lower() == "authorization":
                 self.authorization = value if isinstance(value, str) else ""
         self.connection_params.clear()  # frees memory; nothing else is used
-        await self.open_context()
+        self.viewer = (await self.open_context()).viewer
         if on_sign_in := self.scope["state"].get("on_sign_in"):  # set by `serve` only
             on_sign_in()
 
@@ -80,6 +83,8 @@ class Connection:
         """Returns the context of an operation."""
         authenticator: Authenticator = self.scope["state"]["authenticator"]
         context = await authenticator.open(self.authorization, self.request_id)
+        if self.viewer is not None:
+            check_same(context.viewer, self.viewer)
         return await extend_context(context, self.scope, self.authorization)
 
 
