@@ -68,7 +68,11 @@ def list_deliveries(state: DeliveryState | None) -> Statement:
 
 LIST_DELIVERIES = {state: list_deliveries(state) for state in (None, *DeliveryState)}
 FIND_DELIVERY = Statement(FIND.where(DELIVERY.c.event_id == id_parameter("event"), IS_UNDELIVERED))
-FIND_DEAD_DELIVERIES = Statement(FIND.where(has_state(DELIVERY, DeliveryState.DEAD)).limit(SEARCH_LIMIT))
+FIND_DEAD_DELIVERIES = Statement(
+    FIND.where(has_state(DELIVERY, DeliveryState.DEAD), DELIVERY.c.event_id > id_parameter("after"))
+    .order_by(DELIVERY.c.event_id)
+    .limit(SEARCH_LIMIT)
+)
 RETRY_DELIVERIES = Statement(
     update(DELIVERY)
     .where(IS_AMONG_EVENTS, IS_UNDELIVERED)
