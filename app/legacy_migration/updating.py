@@ -220,6 +220,9 @@ def removing(update: Update, key: Key, found: StoredRow | None, is_removed: bool
     update.gone.append(key)
     if not is_removed:
         return
+    update.dropped.append(key)
+    if kind == "session" and found.members["isClosed"]:
+        return  # closed already, at its own date
     session = number if kind == "session" else found.members["sessionId"]
     caregiver = update.rows.with_caregivers([session])[session]
     values = {"caregiver": caregiver, kind: number, "now": update.now}
@@ -230,4 +233,3 @@ def removing(update: Update, key: Key, found: StoredRow | None, is_removed: bool
         yield WITHDRAW, values
         yield SKIP_REMINDERS, values
     update.note(key, session, EventKind.SESSION_CLOSED if kind == "session" else EventKind.WITHDRAWN)
-    update.dropped.append(key)

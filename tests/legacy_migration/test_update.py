@@ -244,6 +244,21 @@ def test_what_is_gone_is_listed_and_withdrawn_only_with_the_option(pair: Pair) -
     assert [row[0] for row in raw.run(pair.new, "SELECT kind FROM event")] == ["WITHDRAWN"]
 
 
+def test_a_session_that_is_gone_keeps_its_date_of_closing(pair: Pair) -> None:
+    raw.run(pair.old, "UPDATE session SET is_closed = TRUE WHERE id = 5")
+    pair.import_first()
+    raw.run(pair.new, "UPDATE session SET close_date = start_date WHERE id = 5")
+    raw.run(pair.old, "DELETE FROM assignment WHERE session_id = 5", "DELETE FROM session WHERE id = 5")
+    dates = "SELECT close_date = start_date FROM session WHERE id = 5"
+    recording = pair.record()
+
+    removed = pair.run("import", recording, "--update", "--remove-gone")
+
+    assert removed == (0, ["removed\tassignment\t17", "removed\tsession\t5", "2 removed, 0 conflicts"])
+    assert [bool(row[0]) for row in raw.run(pair.new, dates)] == [True]
+    assert [row[0] for row in raw.run(pair.new, "SELECT kind FROM event")] == ["WITHDRAWN"]
+
+
 def test_an_erased_client_is_not_imported_again(pair: Pair) -> None:
     pair.import_first()
     assert pair.run("erase", "--id", "1", "--yes")[0] == 0
