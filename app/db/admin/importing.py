@@ -10,6 +10,7 @@ from sqlalchemy.sql.elements import ClauseElement
 from app.db.admin.import_format import LineRejected
 from app.db.admin.import_rows import COLUMNS, ImportRows, ParentRejected
 from app.db.admin.sequences import reserving_ids
+from app.db.admin.tombstones import people_in, reading_tombstones
 from app.db.drivers.citus import using_one_connection
 from app.db.reader.access import is_final
 from app.db.session_counters import locking_sessions, recomputing_counters
@@ -29,6 +30,7 @@ from app.db.tables import (
     Module,
     Session,
     Table,
+    TombstoneState,
     table_of,
 )
 
@@ -91,7 +93,10 @@ RELATE = Statement(relate)
 
 def reading_ids() -> Operation[ImportRows]:
     """The ids and unique values of the database, without rows."""
-    found = ImportRows()
+    found, tombstones = ImportRows(), (yield from reading_tombstones())
+    found.erased = people_in(tombstones, TombstoneState.ERASED)
+    for role, person in (("CAREGIVER", Caregiver), ("CLIENT", Client)):
+        found.disabled |= {(person, each) for each in people_in(tombstones, TombstoneState.DISABLED, role)}
     for row_id, user_name in (yield FIND_CAREGIVERS, {}):
         found.known[Caregiver][row_id] = None
         found.unique[Caregiver, "userName"].add(user_name)
