@@ -115,9 +115,8 @@ def switch(command: Command, *actions: str) -> None:
 
 
 def restore_again(command: Command, settings: Settings, file: Path) -> list[str]:
-    """Two replaced databases of one second would have the same name."""
+    """What the command has done again."""
     result = command("restore", str(file))
-    aside(settings).unlink()
     assert (result.exit_code, result.stderr) == (0, "")
     return result.stdout.splitlines()[1:-1]
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
 from glob import escape
+from itertools import chain, count
 from pathlib import Path
 
 from app.db.admin.backup import damage_of, opened_copy
@@ -118,7 +119,6 @@ def lock_file(path: Path) -> sqlite3.Connection:
 
 def read_current(connection: sqlite3.Connection, path: Path) -> ReplacedDatabase:
     def replace(part: Path, aside: Path) -> None:
-        remove_links(path)
         aside.hardlink_to(path)
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")  # an empty log changes no other file
         with closing(lock_file(part)):  # nobody opens it while SQLite still has a log of that name
@@ -126,6 +126,7 @@ def read_current(connection: sqlite3.Connection, path: Path) -> ReplacedDatabase
             connection.execute("PRAGMA journal_mode = MEMORY")
             remove_logs(path)
 
+    remove_links(path)
     try:
         return ReplacedDatabase(replace, last_ids_of(connection), tombstones_in(connection))
     except sqlite3.DatabaseError:  # damaged, or without tables
@@ -204,8 +205,7 @@ def skip_ids(copy: Path) -> None:
 
 
 def new_path_of(path: Path, now: datetime) -> Path:
-    """The name that the replaced database gets."""
-    new_path = path.with_name(f"{path.name}.replaced-{now:%Y%m%dT%H%M%SZ}")
-    if new_path.exists():
-        raise DatabaseError(f"{new_path} exists already; try again in a moment")
-    return new_path
+    """The name that the replaced database gets, with a number after the first of one second."""
+    name = f"{path.name}.replaced-{now:%Y%m%dT%H%M%SZ}"
+    names = chain([name], (f"{name}-{number}" for number in count(2)))
+    return next(new for each in names if not (new := path.with_name(each)).exists())
