@@ -22,12 +22,14 @@ from app.db.admin.tombstones import (
     finding_contradictions,
     merged,
     merging_tombstones,
+    people_in,
     read_lines,
     reading_tombstones,
 )
 from app.db.audit.records import About
 from app.db.drivers.interface import Database, DatabaseError
 from app.db.sql import Operation
+from app.db.tables import TombstoneState
 from app.telemetry.wording import counted
 
 Again = dict[str, list[int]]  # what was done again, with the ids
@@ -67,8 +69,8 @@ def apply_tombstones(files: tuple[TextIO, ...]) -> None:
     settings, now = settings_or_warn(), utc_now()
     given = read_lists(files)
     again = on_database(settings, lambda db: applying(db, given, now))
-    if again["clients erased"]:
-        asyncio.run(clean(settings.database, again["clients erased"][0]))
+    if erased := people_in(given, TombstoneState.ERASED):  # also those of an interrupted run
+        asyncio.run(clean(settings.database, min(erased)))
     print_again(again)
 
 

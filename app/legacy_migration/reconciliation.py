@@ -53,8 +53,8 @@ def reconciling(
     seen: set[Key] = set()
     users = {
         (role.lower(), each): user
-        for role, found in (yield from reading_users()).items()
-        for each, user in found.items()
+        for role, of_role in (yield from reading_users()).items()
+        for each, user in of_role.items()
     }
     for kind, batch in in_batches(recorded_rows(recording, calls, zone)):
         stored = yield from reading_rows(kind, [row.id for row in batch], zone)
