@@ -27,6 +27,7 @@ from app.cli.restore import restore
 from app.cli.schema import schema
 from app.cli.serve import demo, serve
 from app.cli.token import token
+from app.cli.tombstones import tombstones
 from app.cli.worker import deliveries, worker
 from app.db.admin.accounts import AccountRefused
 from app.db.admin.books import NoSuchBook
@@ -85,6 +86,7 @@ data = [
     copy,
     export,
     erase,
+    tombstones,
 ]
 administration = [account, books, audit, deliveries, legacy]
 for command in [*service, *data, *administration]:

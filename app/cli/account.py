@@ -123,7 +123,7 @@ def enable_account(role: str, user: str) -> None:
 
 def switch_account(role: str, user: str, command: str) -> None:
     async def switch(tx: AsyncSession) -> int:
-        person = await set_disabled(tx, TABLES[role], user, command == "disable")
+        person = await set_disabled(tx, TABLES[role], user, command == "disable", utc_now())
         record_change(tx, f"account {command}", person)
         return person.id
 

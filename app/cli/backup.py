@@ -57,7 +57,7 @@ def unfinished(file: Path) -> Iterator[Path]:
         except (BlockingIOError, FileNotFoundError):
             is_ours = False
         if not is_ours:  # another command holds the lock or has just renamed the file
-            raise DatabaseError(f"another backup is being written to {file}")
+            raise DatabaseError(f"another command is writing to {file}")
         os.fchmod(descriptor, 0o600)
         os.ftruncate(descriptor, 0)
         try:

@@ -9,9 +9,11 @@ from app.care.context import utc_now
 from app.cli.common import audited, read_database, settings_or_warn, write_database
 from app.cli.export import about_client, client_option, id_option, refuse_unless_one
 from app.db.admin.accounts import AccountRefused
-from app.db.admin.erasing import Erased, clean, erasing, finding_client, finding_erased
+from app.db.admin.erasing import Erased, clean, erasing, finding_client
+from app.db.admin.tombstones import reading_tombstones
 from app.db.moments import moment_as_text
 from app.db.sql import Operation
+from app.db.tables import TombstoneState
 from app.telemetry.wording import counted
 
 
@@ -20,15 +22,19 @@ from app.telemetry.wording import counted
 @id_option
 @click.option("--yes", is_flag=True, help="Erase without confirmation.")
 @click.option(
-    "--list", "is_list", is_flag=True, help="List the erased clients. Store the list apart from backups."
+    "--list",
+    "is_list",
+    is_flag=True,
+    help="List the erased clients, including clients who are missing since a restore.",
 )
 def erase(user: str | None, client_id: int | None, yes: bool, is_list: bool) -> None:
     """Erase a client's names, texts and answers; numbers and the audit log stay."""
     if is_list:
         if user is not None or client_id is not None or yes:
             raise click.UsageError("--list takes no other option")
-        for erased_id, moment in read_database(settings_or_warn(), finding_erased()):
-            click.echo(f"{erased_id}\t{moment_as_text(moment)}")  # as `restore --erased` reads it
+        for (_, person), mark in sorted(read_database(settings_or_warn(), reading_tombstones()).items()):
+            if mark.state is TombstoneState.ERASED:
+                click.echo(f"{person}\t{moment_as_text(mark.moment)}")  # as `restore --erased` reads it
         return
     refuse_unless_one(user, client_id)
     settings = settings_or_warn()

@@ -2,6 +2,7 @@
 
 import os
 import sys
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -65,13 +66,15 @@ def open_output(path: Path | None) -> Iterator[BinaryIO]:
     if path is None:
         yield sys.stdout.buffer
         return
-    unfinished = path.with_name(f"{path.name}.part")
+    unfinished = ""  # a new file of our own: another one beside the output may be another command's
     try:
-        unfinished.unlink(missing_ok=True)  # left by an interrupted export, or not ours
-        with open(os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+        descriptor, unfinished = tempfile.mkstemp(".part", ".export-", path.parent)
+        with open(descriptor, "wb") as file:
             yield file
-        unfinished.replace(path)
+        os.replace(unfinished, path)
+        unfinished = ""
     except OSError as error:
         raise click.FileError(str(path), error.strerror) from None
     finally:
-        unfinished.unlink(missing_ok=True)
+        if unfinished:
+            os.unlink(unfinished)

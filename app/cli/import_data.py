@@ -16,8 +16,9 @@ from app.cli.common import audited, settings_or_warn, write_database
 from app.db.admin.importing import ImportRefused, importing
 from app.legacy_migration.body_diff import printable
 from app.legacy_migration.extraction import Gaps, extract
-from app.legacy_migration.importer import ImportResult, RecordingIncomplete, importing_recording
+from app.legacy_migration.importer import RecordingIncomplete, importing_recording
 from app.legacy_migration.recorded_calls import Call, calls_file, open_calls, read_calls, size_of
+from app.legacy_migration.remaining_work import RemainingWork
 from app.legacy_migration.updating import Update, updating_from_recording
 from app.settings import Settings
 from app.telemetry.wording import counted
@@ -99,7 +100,7 @@ def import_recording(settings: Settings, path: Path, is_partial: bool) -> None:
         imported = write_database(settings, audited("import", operation))
     print_gaps(imported.gaps)
     print_counts(imported.counts)
-    print_remaining_work(imported)
+    print_remaining_work(imported.remaining)
 
 
 def update_from_recording(settings: Settings, path: Path, is_partial: bool, removes_gone: bool) -> None:
@@ -116,6 +117,7 @@ def update_from_recording(settings: Settings, path: Path, is_partial: bool, remo
         update = write_database(settings, audited("import", operation, Update.about))
     print_gaps(recording.gaps)
     print_update(update, removes_gone)
+    print_remaining_work(update.remaining)
     raise SystemExit(1 if update.conflicts else 0)
 
 
@@ -157,18 +159,22 @@ def print_gaps(gaps: Gaps) -> None:
         print_list(f"{gap}:", found)
 
 
-def print_remaining_work(imported: ImportResult) -> None:
+def print_remaining_work(remaining: RemainingWork) -> None:
+    print_list(
+        "erased clients, whose rows were skipped:",
+        [f"client {number}" for number in remaining.erased_clients],
+    )
     print_list(
         "books without questions; add them with `care-gateway books import`:",
-        [f"book {number}" for number in imported.books_without_questions],
+        [f"book {number}" for number in remaining.books_without_questions],
     )
     print_list(
         "people without an account; add it with `care-gateway account link`:",
-        [f"{role.lower()} {number}" for role, number in imported.people_without_account],
+        [f"{role.lower()} {number}" for role, number in remaining.people_without_account],
     )
     print_list(
         "user names that match no person; use `care-gateway account link` or `add`:",
-        [f"{role.lower()} {user}" for role, user in imported.users_without_person],
+        [f"{role.lower()} {user}" for role, user in remaining.users_without_person],
     )
 
 

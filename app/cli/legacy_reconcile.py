@@ -8,9 +8,10 @@ import click
 import orjson
 
 from app.cli.common import read_database, settings_or_warn
-from app.cli.import_data import print_gaps, read_with_bar
+from app.cli.import_data import print_gaps, print_remaining_work, read_with_bar
 from app.legacy_migration.extraction import extract
 from app.legacy_migration.reconciliation import Reconciliation, reconciling
+from app.legacy_migration.remaining_work import RemainingWork
 from app.telemetry.wording import counted
 
 
@@ -24,6 +25,7 @@ def reconcile(recording: Path, as_json: bool) -> None:
     calls = partial(read_with_bar, recording, "comparing")
     found = read_database(settings, reconciling(extracted, calls, settings.zone))
     print_gaps(extracted.gaps)
+    print_remaining_work(found.remaining)
     if as_json:
         click.echo(orjson.dumps(to_object(found), option=orjson.OPT_INDENT_2))
     else:
@@ -78,4 +80,18 @@ def to_object(found: Reconciliation) -> dict[str, Any]:
             for (kind, number), members in found.different.items()
         ],
         "erased": found.erased,
+        **remaining_work(found.remaining),
+    }
+
+
+def remaining_work(remaining: RemainingWork) -> dict[str, Any]:
+    return {
+        "peopleWithoutAccount": [
+            {"role": role, "id": number} for role, number in remaining.people_without_account
+        ],
+        "usersWithoutPerson": [
+            {"role": role, "userName": user} for role, user in remaining.users_without_person
+        ],
+        "booksWithoutQuestions": remaining.books_without_questions,
+        "erasedClients": remaining.erased_clients,
     }

@@ -13,7 +13,7 @@ from app.care.context import utc_now
 from app.cli.common import Group, WholeNumber, check_before_serving, on_database, settings_or_warn
 from app.cli.serve import refuse_taken_metrics_port
 from app.db.drivers.factory import open_database
-from app.db.drivers.interface import Database
+from app.db.drivers.interface import Database, DatabaseError
 from app.db.moments import moment_as_text
 from app.db.tables import DeliveryState
 from app.events.deliveries import StoredDelivery, listing_deliveries, retry_dead, retry_event
@@ -113,10 +113,12 @@ def retry_deliveries(event_id: int | None, all_dead: bool) -> None:
     if (event_id is None) is not all_dead:
         raise click.UsageError("give either EVENT_ID or --all-dead")
 
-    async def retry(db: Database) -> int:
+    async def retry(db: Database) -> tuple[int, int]:
         if event_id is None:
             return await retry_dead(db, utc_now())
-        await retry_event(db, event_id, utc_now())
-        return 1
+        return 1, await retry_event(db, event_id, utc_now())
 
-    click.echo(f"{on_database(settings_or_warn(), retry)} scheduled for delivery")
+    total, scheduled = on_database(settings_or_warn(), retry)
+    click.echo(f"{scheduled} scheduled for delivery")
+    if scheduled < total:
+        raise DatabaseError(f"{total - scheduled} could not be scheduled, for the reasons above")

@@ -105,6 +105,12 @@ class DeliveryState(StrEnum):
     DEAD = "DEAD"
 
 
+class TombstoneState(StrEnum):
+    ERASED = "ERASED"  # for ever
+    DISABLED = "DISABLED"
+    ENABLED = "ENABLED"  # after it was disabled
+
+
 Id = BigInteger().with_variant(Integer(), "sqlite")  # SQLite generates ids for INTEGER columns only
 
 # PostgreSQL checks that the text is JSON, and includes it in a larger document as it is.
@@ -464,6 +470,18 @@ class ImportedRow(SQLModel, table=True):
     fingerprint: str
 
 
+class Tombstone(SQLModel, table=True):
+    """What operators have decided about a person last. Every restore and import obeys it, also if the person
+    is missing here."""
+
+    __tablename__ = "tombstone"
+    __table_args__ = (WITHOUT_ROWID,)
+    role: str = Field(primary_key=True)
+    id: int = Field(primary_key=True, sa_type=Id, sa_column_kwargs={"autoincrement": False})
+    state: str
+    moment: datetime = Field(sa_type=Moment)
+
+
 Table = type[SQLModel]
 
 CARE_TABLES = (Session, Assignment, Reminder, AnswerSet, Feedback, Event, Delivery)
@@ -483,4 +501,5 @@ EVENT, EVENT_REMOVAL, DELIVERY = table_of(Event), table_of(EventRemoval), table_
 AUDIT_RECORD, AUDIT_SEAL = table_of(AuditRecord), table_of(AuditSeal)
 AUDIT_CHECKPOINT, AUDIT_ENTRY = table_of(AuditCheckpoint), table_of(AuditEntry)
 IDEMPOTENCY_KEY, IMPORTED_ROW = table_of(IdempotencyKey), table_of(ImportedRow)
+TOMBSTONE = table_of(Tombstone)
 LEGACY_USAGE, LEGACY_DAY = table_of(LegacyUsage), table_of(LegacyDay)

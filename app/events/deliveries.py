@@ -146,20 +146,22 @@ def listing_deliveries(state: DeliveryState | None, after: int) -> Operation[lis
     ]
 
 
-async def retry_event(db: Database, event: int, now: datetime) -> None:
+async def retry_event(db: Database, event: int, now: datetime) -> int:
     """Retries a waiting or dead delivery at once, and restarts its sequence of pauses."""
     found = await db.read(selecting(FIND_DELIVERY, event=event))
     if not found:
         raise NoSuchDelivery(f"event {event} has no waiting or dead delivery")
-    await take_each(db, found, partial(updating, RETRY_DELIVERIES, now))
+    return len(await take_each(db, found, partial(updating, RETRY_DELIVERIES, now)))
 
 
-async def retry_dead(db: Database, now: datetime) -> int:
-    """Retries all dead deliveries at once, and returns their number."""
-    count = 0
-    while found := await db.read(selecting(FIND_DEAD_DELIVERIES)):
-        count += len(await take_each(db, found, partial(updating, RETRY_DELIVERIES, now)))
-    return count
+async def retry_dead(db: Database, now: datetime) -> tuple[int, int]:
+    """Retries every dead delivery once. Returns the number of all, and of those that are scheduled now."""
+    total = scheduled = last = 0
+    while found := await db.read(selecting(FIND_DEAD_DELIVERIES, after=last)):
+        total += len(found)
+        scheduled += len(await take_each(db, found, partial(updating, RETRY_DELIVERIES, now)))
+        last = found[-1][1]
+    return total, scheduled
 
 
 def updating(statement: Statement, now: datetime, caregiver: int, events: list[int]) -> Operation[list[int]]:

@@ -93,6 +93,9 @@ def extract(path: Path, calls: Iterable[Call], zone: ZoneInfo) -> Recording:
                 add_response(recording, str(call.user), response)
         except LineRejected as rejection:
             raise invalid_line(path, call.line, rejection) from None
+    for role in Role:
+        for number, user in recording.user_names(role).items():
+            recording.facts[role.lower()][number]["userName"] = user
     find_gaps(recording)
     return recording
 

@@ -7,16 +7,17 @@ from zoneinfo import ZoneInfo
 import orjson
 from sqlalchemy import select
 
-from app.care.context import Role
 from app.db.admin.import_rows import TABLES
-from app.db.admin.imported import COLUMNS, FIND_CARE_IDS, Fingerprint, Members, saving_imported
+from app.db.admin.imported import COLUMNS, FIND_CARE_IDS, Fingerprint, Key, Members, saving_imported
 from app.db.admin.importing import importing_numbered
+from app.db.admin.tombstones import people_in, reading_tombstones
 from app.db.sql import Operation, Statement
-from app.db.tables import table_of
+from app.db.tables import TombstoneState, table_of
 from app.legacy_migration import LegacyMigrationError
 from app.legacy_migration.extraction import Gap, Gaps, Recording
 from app.legacy_migration.recorded_calls import Call
-from app.legacy_migration.recorded_rows import NEEDED, recorded_rows
+from app.legacy_migration.recorded_rows import erased_rows, recorded_rows
+from app.legacy_migration.remaining_work import RemainingWork, reading_remaining_work
 
 StoredRows = dict[str, dict[int, Members]]  # by kind and id
 
@@ -33,9 +34,7 @@ class RecordingIncomplete(LegacyMigrationError):
 class ImportResult:
     counts: dict[str, int]
     gaps: Gaps
-    people_without_account: list[tuple[Role, int]]
-    users_without_person: list[tuple[Role, str]]
-    books_without_questions: list[int]
+    remaining: RemainingWork
 
 
 USER_NAME = {"userName": "user_name"}
@@ -60,20 +59,21 @@ def importing_recording(
             f"session {min(known)} is in the database already: was this recording imported before? "
             "Nothing was imported"
         )
-    for role in Role:
-        for number, user in recording.user_names(role).items():
-            recording.facts[role.lower()][number]["userName"] = user
     stored: StoredRows = {}
+    clients = people_in((yield from reading_tombstones()), TombstoneState.ERASED)
+    erased = erased_rows(recording, clients)
     for kind, statement in FIND_STORED.items():
         rows = yield statement, {}
         stored[kind] = {number: dict(zip(STORED[kind], values, strict=True)) for number, *values in rows}
-        compare_with_stored(recording, kind, stored[kind])
+        compare_with_stored(recording, kind, stored[kind], erased)
     if any(recording.gaps.values()) and not is_partial:
         raise RecordingIncomplete(recording.gaps)
     fingerprints: list[Fingerprint] = []
 
     def lines() -> Iterator[tuple[int, bytes]]:
         for row in recorded_rows(recording, calls, zone):
+            if row.key in erased:
+                continue
             fingerprints.append(row.fingerprint)
             if row.id not in stored.get(row.kind, ()):  # stored people, modules and books stay as they are
                 for record in row.records:
@@ -81,41 +81,18 @@ def importing_recording(
 
     counts = yield from importing_numbered(lines())
     yield from saving_imported(fingerprints)
-    return ImportResult(
-        counts,
-        recording.gaps,
-        people_without_account(recording, stored),
-        users_without_person(recording, stored),
-        sorted(recording.facts["book"].keys() - stored["book"].keys()),
-    )
+    return ImportResult(counts, recording.gaps, (yield from reading_remaining_work(recording)))
 
 
-def compare_with_stored(recording: Recording, kind: str, stored: dict[int, Members]) -> None:
+def compare_with_stored(
+    recording: Recording, kind: str, stored: dict[int, Members], erased: set[Key]
+) -> None:
     """Stored values are kept. `account link` adds a missing account, the import does not."""
     for number in stored.keys() & recording.facts[kind].keys():
+        if (kind, number) in erased:
+            continue
         for name, value in recording.facts[kind][number].items():
             found = stored[number].get(name)
             if found != value and not (name == "userName" and found is None):
                 text = f"{kind} {number}: {name} is different in the database, which keeps its value"
                 recording.report(Gap.CONTRADICTION, text)
-
-
-def people_without_account(recording: Recording, stored: StoredRows) -> list[tuple[Role, int]]:
-    found = []
-    for role in Role:
-        kind = role.lower()
-        for number, facts in sorted(recording.facts[kind].items()):
-            exists = number in stored[kind] or NEEDED[kind] in facts
-            if exists and stored[kind].get(number, facts).get("userName") is None:
-                found.append((role, number))
-    return found
-
-
-def users_without_person(recording: Recording, stored: StoredRows) -> list[tuple[Role, str]]:
-    stored_users = {role: {row["userName"] for row in stored[role.lower()].values()} for role in Role}
-    return [
-        (role, user)
-        for role in Role
-        for user, ids in recording.users[role].items()
-        if len(ids) != 1 and user not in stored_users[role]
-    ]

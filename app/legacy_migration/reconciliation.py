@@ -14,10 +14,13 @@ from app.db.admin.imported import (
     reading_imported,
     reading_rows,
 )
+from app.db.admin.tombstones import people_in, reading_tombstones
 from app.db.sql import Operation
+from app.db.tables import TombstoneState
 from app.legacy_migration.extraction import Recording
 from app.legacy_migration.recorded_calls import Call
-from app.legacy_migration.recorded_rows import BATCH, in_batches, recorded_rows
+from app.legacy_migration.recorded_rows import BATCH, erased_rows, in_batches, recorded_rows
+from app.legacy_migration.remaining_work import RemainingWork, reading_remaining_work, reading_users
 
 Counts = Counter[tuple[int, str]]  # by caregiver and kind
 
@@ -32,6 +35,7 @@ class Reconciliation:
     only_here: list[Key] = field(default_factory=list)
     different: dict[Key, list[str]] = field(default_factory=dict)  # the names of the members
     erased: int = 0  # rows of erased clients, which are not compared
+    remaining: RemainingWork = field(init=False)
 
     @property
     def is_equal(self) -> bool:
@@ -42,9 +46,16 @@ def reconciling(
     recording: Recording, calls: Callable[[], Iterable[Call]], zone: ZoneInfo
 ) -> Operation[Reconciliation]:
     found = Reconciliation()
-    erased = {key for key, fingerprint in (yield from reading_imported()).items() if fingerprint == ERASED}
+    clients = people_in((yield from reading_tombstones()), TombstoneState.ERASED)
+    erased = erased_rows(recording, clients)
+    erased |= {key for key, fingerprint in (yield from reading_imported()).items() if fingerprint == ERASED}
     caregivers = {number: row["caregiverId"] for number, row in recording.facts["session"].items()}
     seen: set[Key] = set()
+    users = {
+        (role.lower(), each): user
+        for role, of_role in (yield from reading_users()).items()
+        for each, user in of_role.items()
+    }
     for kind, batch in in_batches(recorded_rows(recording, calls, zone)):
         stored = yield from reading_rows(kind, [row.id for row in batch], zone)
         for row in batch:
@@ -58,10 +69,15 @@ def reconciling(
                 found.missing_here.append(row.key)
                 continue
             count(kind, here.members, caregivers, found.stored, found.stored_of_caregiver)
-            if different := different_members(row.members, here.members):
+            different = different_members(row.members, here.members)
+            user = row.records[0].get("userName")
+            if user is not None and user != users[row.key]:
+                different.append("userName")
+            if different:
                 found.different[row.key] = different
     for kind in FIND_CARE_IDS:
         yield from finding_more(found, kind, {*seen, *erased}, caregivers, zone)
+    found.remaining = yield from reading_remaining_work(recording)
     return found
 
 

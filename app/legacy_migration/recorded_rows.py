@@ -1,12 +1,12 @@
 """The rows of a recording, as imports and comparisons with the database need them."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from itertools import groupby, islice
 from typing import Any
 from zoneinfo import ZoneInfo
 
 from app.care.context import Role
-from app.db.admin.imported import Members, RecordedRow, members_of
+from app.db.admin.imported import Key, Members, RecordedRow, members_of
 from app.db.tables import AssignmentStatus
 from app.legacy_migration.extraction import COMPLETE_SESSION, Recording, is_complete
 from app.legacy_migration.pages import Reading, assignment_members, read_response
@@ -21,6 +21,19 @@ NEEDED = {
     "session": COMPLETE_SESSION,
 }
 BATCH = 500  # rows in memory; some have long texts
+
+
+def erased_rows(recording: Recording, erased: Collection[int]) -> set[Key]:
+    """The rows of these clients."""
+    facts = recording.facts
+    client_of = {number: row["clientId"] for number, row in facts["session"].items()}
+    found = {("client", number) for number in facts["client"] if number in erased}
+    found |= {("session", number) for number, client in client_of.items() if client in erased}
+    return found | {
+        ("assignment", number)
+        for number, row in facts["assignment"].items()
+        if client_of[row["sessionId"]] in erased
+    }
 
 
 def recorded_rows(

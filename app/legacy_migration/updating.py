@@ -41,7 +41,8 @@ from app.db.tables import Actor, AnswerSet, AssignmentStatus, EventKind, Feedbac
 from app.legacy_migration.extraction import Recording, is_complete
 from app.legacy_migration.importer import RecordingIncomplete
 from app.legacy_migration.recorded_calls import Call
-from app.legacy_migration.recorded_rows import NEEDED, in_batches, recorded_rows
+from app.legacy_migration.recorded_rows import NEEDED, erased_rows, in_batches, recorded_rows
+from app.legacy_migration.remaining_work import RemainingWork, reading_remaining_work
 
 # Members with the kind of row that they refer to.
 PARENTS = {
@@ -69,6 +70,7 @@ class Update:
     conflicts: dict[Key, str] = field(default_factory=dict)  # the members that differ, or a reason
     gone: list[Key] = field(default_factory=list)
     erased: int = 0  # rows of erased clients
+    remaining: RemainingWork = field(init=False)
 
     def note(self, key: Key, session: int, event: EventKind) -> None:
         """Notifies subscribers, but not the webhook: the old service has sent its own messages."""
@@ -100,8 +102,10 @@ def updating_from_recording(
     yield from using_one_connection()
     update = Update(now, (yield from reading_imported()), (yield from reading_ids()))
     recorded = fingerprints_in(recording)
-    changed = {key for key, found in recorded.items() if update.base.get(key) not in (found, ERASED)}
-    update.erased = sum(update.base.get(key) == ERASED for key in recorded)
+    erased = erased_rows(recording, update.rows.erased)
+    erased |= {key for key, fingerprint in update.base.items() if fingerprint == ERASED}
+    changed = {key for key, found in recorded.items() if update.base.get(key) != found} - erased
+    update.erased = len(erased & recorded.keys())
     gone = [
         key for key, found in update.base.items()
         if key[0] in ("session", "assignment") and key not in recorded and found != ERASED
@@ -120,6 +124,7 @@ def updating_from_recording(
     yield from completing_import(update.rows)
     yield from saving_imported(update.saved.values(), update.dropped)
     yield Bulk("event", EVENT, update.events)
+    update.remaining = yield from reading_remaining_work(recording)
     return update
 
 
@@ -220,6 +225,9 @@ def removing(update: Update, key: Key, found: StoredRow | None, is_removed: bool
     update.gone.append(key)
     if not is_removed:
         return
+    update.dropped.append(key)
+    if kind == "session" and found.members["isClosed"]:
+        return  # closed already, at its own date
     session = number if kind == "session" else found.members["sessionId"]
     caregiver = update.rows.with_caregivers([session])[session]
     values = {"caregiver": caregiver, kind: number, "now": update.now}
@@ -230,4 +238,3 @@ def removing(update: Update, key: Key, found: StoredRow | None, is_removed: bool
         yield WITHDRAW, values
         yield SKIP_REMINDERS, values
     update.note(key, session, EventKind.SESSION_CLOSED if kind == "session" else EventKind.WITHDRAWN)
-    update.dropped.append(key)

@@ -164,7 +164,7 @@ def test_two_commands_do_not_write_to_one_file(command: Command, file: Path) -> 
         fcntl.flock(part, fcntl.LOCK_EX)
         rejected = command("backup", str(file))
 
-    assert_rejected(rejected, f"another backup is being written to {file}")
+    assert_rejected(rejected, f"another command is writing to {file}")
     assert files_beside(file) == [f"{file.name}.part"]
 
 

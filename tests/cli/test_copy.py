@@ -121,6 +121,17 @@ def test_the_counts_are_printed(source: str, target: str) -> None:
     )
 
 
+def test_ids_that_the_target_has_given_are_not_given_again(source: str, target: str) -> None:
+    """Their rows were deleted, but links to them may exist."""
+    raw.run(target, "SELECT setval('module_id_seq', 1000000)")
+
+    copy(source, target)
+
+    assert raw.run(target, "SELECT nextval('module_id_seq')") == [(1_000_001,)]
+    [(newest,)] = raw.run(source, "SELECT seq FROM sqlite_sequence WHERE name = 'session'")
+    assert raw.run(target, "SELECT nextval('session_id_seq')") == [(newest + 1,)]
+
+
 def test_a_database_without_tables_is_migrated(source: str, postgres: str) -> None:
     name = f"empty_{uuid.uuid4().hex}"
     target = create_database(postgres, name)

@@ -67,17 +67,20 @@ def test_an_output_file_is_private_and_replaces_an_existing_one(
 
 @starting_with(a_world)
 @pytest.mark.sqlite_only
-def test_a_symbolic_link_at_the_temporary_name_is_not_followed(
+def test_the_temporary_file_of_another_command_is_left_alone(
     command: Command, settings: Settings, tmp_path: Path
 ) -> None:
-    file, elsewhere = tmp_path / "own.json", tmp_path / "elsewhere"
-    elsewhere.touch(mode=0o644)
-    (tmp_path / "own.json.part").symlink_to(elsewhere)
+    file, other = tmp_path / "own.json", tmp_path / "own.json.part"
+    other.write_text("an unfinished backup")
 
     exported(command, "--id", "1", "--format", "json", "--output", str(file))
+    names = {one.name for one in tmp_path.iterdir()}
+    failed = command("export", "--id", "1", "--format", "json", "--output", str(other / "own.json"))
 
-    assert (file.is_symlink(), file.stat().st_mode & 0o777) == (False, 0o600)
-    assert elsewhere.read_bytes() == b""
+    assert other.read_text() == "an unfinished backup"
+    assert names == {one.name for one in tmp_path.iterdir()} >= {"own.json", "own.json.part"}
+    assert [name for name in names if name.startswith(".export-")] == []
+    assert failed.exit_code == 1
 
 
 def test_a_client_without_sessions_has_a_short_export(command: Command, settings: Settings) -> None:

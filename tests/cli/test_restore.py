@@ -109,6 +109,111 @@ def test_clients_and_accounts_stay_erased_and_disabled(
     assert command("verify").output == "0 differences\n"
 
 
+def switch(command: Command, *actions: str) -> None:
+    for action in actions:
+        assert command("account", action, "--role", "caregiver", "--user", "caregiver-2").exit_code == 0
+
+
+def restore_again(command: Command, settings: Settings, file: Path) -> list[str]:
+    """What the command has done again."""
+    result = command("restore", str(file))
+    assert (result.exit_code, result.stderr) == (0, "")
+    return result.stdout.splitlines()[1:-1]
+
+
+@pytest.fixture
+def empty_backup(command: Command, settings: Settings, tmp_path: Path) -> Path:
+    """A backup of the time before `a_world`."""
+    empty = tmp_path / "empty.backup"
+    assert command("backup", str(empty)).exit_code == 0
+    return empty
+
+
+def test_the_wrong_backup_and_then_the_right_one_bring_nobody_back(
+    command: Command, settings: Settings, empty_backup: Path, file: Path
+) -> None:
+    """The wrong one contains none of these people."""
+    command("erase", "--id", "2", "--yes")
+    switch(command, "disable")
+
+    wrong = restore_again(command, settings, empty_backup)
+    people_in_wrong = raw.run(settings.database, "SELECT count(*) FROM client")
+    right = restore_again(command, settings, file)
+
+    assert (wrong, people_in_wrong) == (["clients erased again: none"], [(0,)])
+    assert right == ["clients erased again: 2", "caregiver accounts disabled again: 2"]
+    assert raw.run(settings.database, "SELECT id, name FROM client ORDER BY id") == [
+        (1, "Zoë Client 1"),
+        (2, "erased"),
+    ]
+    assert raw.run(settings.database, "SELECT title FROM session WHERE client_id = 2") == [("",), ("",)]
+    assert raw.run(settings.database, "SELECT id, is_disabled FROM caregiver") == [(1, 0), (2, 1)]
+
+
+def test_a_list_is_remembered_by_later_restores(
+    command: Command, settings: Settings, empty_backup: Path, file: Path, tmp_path: Path
+) -> None:
+    id_list = tmp_path / "erased.txt"
+    id_list.write_text("2\n")
+    break_database(settings, "missing")
+
+    command("restore", str(empty_backup), "--erased", str(id_list))
+
+    assert restore_again(command, settings, file) == ["clients erased again: 2"]
+
+
+def test_a_list_of_a_lost_database_has_its_disabled_accounts(
+    command: Command, settings: Settings, file: Path, tmp_path: Path
+) -> None:
+    saved = tmp_path / "saved"
+    switch(command, "disable")
+    command("tombstones", "save", str(saved))
+    break_database(settings, "missing")
+
+    result = command("restore", str(file), "--erased", str(saved))
+
+    assert result.stdout.splitlines()[1:3] == [
+        "clients erased again: none",
+        "caregiver accounts disabled again: 2",
+    ]
+
+
+def test_an_account_stays_as_an_operator_has_set_it_last(
+    command: Command, settings: Settings, file: Path, tmp_path: Path
+) -> None:
+    switch(command, "disable")
+    of_disabled = tmp_path / "disabled.backup"
+    command("backup", str(of_disabled))
+    switch(command, "enable")
+    is_disabled = "SELECT is_disabled FROM caregiver WHERE id = 2"
+
+    earlier = restore_again(command, settings, file), raw.run(settings.database, is_disabled)
+    disabled = restore_again(command, settings, of_disabled), raw.run(settings.database, is_disabled)
+    switch(command, "disable")
+    again = restore_again(command, settings, file), raw.run(settings.database, is_disabled)
+
+    none = "clients erased again: none"
+    assert earlier == ([none], [(0,)])
+    assert disabled == ([none, "caregiver accounts enabled again: 2"], [(0,)])
+    assert again == ([none, "caregiver accounts disabled again: 2"], [(1,)])
+
+
+def test_tables_without_tombstones_show_who_was_erased_and_disabled(
+    command: Command, settings: Settings, file: Path
+) -> None:
+    """A new version restores a backup before it has migrated the database."""
+    command("erase", "--id", "2", "--yes")
+    switch(command, "disable")
+    asyncio.run(downgrade(settings.database, "0010"))
+
+    result = command("restore", str(file))
+
+    assert result.stdout.splitlines()[1:3] == [
+        "clients erased again: 2",
+        "caregiver accounts disabled again: 2",
+    ]
+
+
 def test_no_file_contains_the_text_of_a_client_that_was_erased_again(
     command: Command, settings: Settings, file: Path
 ) -> None:
@@ -155,12 +260,13 @@ def test_ids_assigned_after_the_backup_are_not_reused(
     assert raw.run(settings.database, "SELECT max(id) FROM event") == [(1_000_001,)]
 
 
-def test_a_backup_with_older_tables_is_migrated(command: Command, settings: Settings, file: Path) -> None:
-    async def downgrade() -> None:
-        async with connected(f"sqlite:///{file}") as connection:
-            await connection.run_sync(lambda one: alembic.downgrade(config(one), "0002"))
+async def downgrade(url: str, version: str) -> None:
+    async with connected(url) as connection:
+        await connection.run_sync(lambda one: alembic.downgrade(config(one), version))
 
-    asyncio.run(downgrade())
+
+def test_a_backup_with_older_tables_is_migrated(command: Command, settings: Settings, file: Path) -> None:
+    asyncio.run(downgrade(f"sqlite:///{file}", "0002"))
 
     result = command("restore", str(file))
 
@@ -254,7 +360,7 @@ def test_an_unreadable_or_new_database_needs_a_list_of_erased_clients(
     assert result.exit_code == 0
     assert result.stdout.splitlines()[1:3] == [
         "clients erased again: 2",
-        "accounts disabled since the backup may be enabled: check `care-gateway account list`",
+        "accounts disabled since the list may be enabled: check `care-gateway account list`",
     ]
     assert raw.run(settings.database, "SELECT name FROM client WHERE id = 2") == [("erased",)]
     if how == "damaged":
@@ -270,7 +376,7 @@ def test_an_invalid_list_is_rejected(
     with unchanged(settings):
         rejected = command("restore", str(file), "--erased", str(id_list))
 
-    assert_rejected(rejected, f"{id_list}, line 2: must be a client id")
+    assert_rejected(rejected, f"{id_list}, line 2: must be a client id, or a line of `tombstones save`")
 
 
 def test_erased_clients_are_listed(command: Command, settings: Settings, file: Path) -> None:

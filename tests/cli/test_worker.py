@@ -119,6 +119,41 @@ def test_all_dead_deliveries_are_retried(care: Care, receiver: Receiver, command
     assert care.deliveries()[1] == (2, "WAITING", 3, "503")
 
 
+REFUSE_DEATHS_OF_CAREGIVER_2 = {
+    "sqlite": "CREATE TRIGGER refusing BEFORE UPDATE ON delivery WHEN OLD.caregiver_id = 2"
+    " BEGIN SELECT RAISE(ABORT, 'refused'); END",
+    "postgresql": "ALTER TABLE delivery ADD CONSTRAINT refusing"
+    " CHECK (caregiver_id <> 2 OR state = 'DEAD') NOT VALID",
+}
+
+
+def test_deliveries_of_a_caregiver_that_cannot_be_changed_are_reported_and_delay_no_others(
+    care: Care, command: Command, kind: str
+) -> None:
+    care.rows(
+        "INSERT INTO event (caregiver_id, client_id, kind, session_id, moment)"
+        " VALUES (2, 2, 'ASSIGNED', 5, '2026-11-21T08:30:00.000000Z'),"
+        " (1, 1, 'ASSIGNED', 1, '2026-11-21T08:30:00.000000Z')"
+    )
+    care.rows(
+        "INSERT INTO delivery (event_id, caregiver_id, client_id, state, attempts, next_date)"
+        " SELECT id, caregiver_id, client_id, 'DEAD', 11, moment FROM event WHERE id > 3"
+    )
+    care.rows(REFUSE_DEATHS_OF_CAREGIVER_2[kind])
+
+    every, one = command("deliveries", "retry", "--all-dead"), command("deliveries", "retry", "4")
+
+    assert [(each.exit_code, each.stdout) for each in (every, one)] == [
+        (2, "2 scheduled for delivery\n"),
+        (2, "0 scheduled for delivery\n"),
+    ]
+    failed = "care-gateway: 1 could not be scheduled, for the reasons above"
+    assert [each.stderr.splitlines()[-1] for each in (every, one)] == [failed, failed]
+    assert [each[:2] for each in care.deliveries()] == [
+        (1, "WAITING"), (2, "WAITING"), (3, "DELIVERED"), (4, "DEAD"), (5, "WAITING"),
+    ]  # fmt: skip
+
+
 @pytest.mark.once_on_postgresql
 @pytest.mark.parametrize("event", [3, 4, 2**63 - 1])
 def test_a_delivered_or_unknown_event_is_not_retried(care: Care, command: Command, event: int) -> None:

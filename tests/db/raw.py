@@ -25,6 +25,7 @@ from app.db.tables import (
     Module,
     Question,
     Relationship,
+    Tombstone,
     table_of,
 )
 
@@ -41,6 +42,7 @@ TABLES = [
         IdempotencyKey,
         ImportedRow,
         EventRemoval,
+        Tombstone,
         *CARE_TABLES,
     )
 ]

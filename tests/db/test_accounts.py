@@ -9,7 +9,7 @@ from app.db.admin.orm import transaction
 from app.db.tables import Caregiver, Client
 from tests.callers import load
 from tests.db import raw
-from tests.factories import a_caregiver, a_client
+from tests.factories import NOW, a_caregiver, a_client
 
 ALL = "SELECT id, user_name, is_disabled FROM {} ORDER BY id"
 
@@ -34,7 +34,7 @@ def add(url: str, *people: Person) -> list[int]:
 def disable(url: str, table: type[Person], user: str, is_disabled: bool = True) -> None:
     async def changed() -> None:
         async with transaction(url) as tx:
-            await set_disabled(tx, table, user, is_disabled)
+            await set_disabled(tx, table, user, is_disabled, NOW)
 
     asyncio.run(changed())
 

@@ -2,19 +2,22 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from typing import Any
 
 import pytest
 
 from app.care.homework import Homework, assigning
 from app.care.new_sessions import NewSession, opening
-from app.db.admin.importing import importing
-from app.db.drivers.interface import Database
+from app.db.admin.books import importing_books
+from app.db.admin.importing import ImportRefused, importing
+from app.db.drivers.interface import Database, DatabaseError
 from app.db.reader.selection import AccessScope
 from app.db.session_counters import Difference, differences
-from app.db.sql import Operation
+from app.db.sql import Operation, selecting
 from tests.callers import load, run_read
 from tests.db import raw
-from tests.db.operations import with_database
+from tests.db.operations import sql, with_database
 from tests.db.overlapping import uncommitted, until_blocked
 from tests.factories import DAY, NOW, Record, a_session, a_world, an_assignment, lines, starting_with
 
@@ -22,6 +25,7 @@ pytestmark = starting_with(a_world)
 
 on_postgresql = pytest.mark.parametrize("kind", ["postgresql"], indirect=True)
 MORE_HOMEWORK = [an_assignment(9, session=1)]
+Importing = Callable[[Any], Operation[Any]]
 
 
 def homework_in(session: int) -> Operation[list[int]]:
@@ -72,21 +76,112 @@ def test_homework_that_waits_for_an_import_into_its_session_is_counted(database_
 
 
 @on_postgresql
-def test_an_import_does_not_wait_for_homework_in_other_sessions(
-    database_url: str,
-) -> None:
-
+def test_homework_in_other_sessions_does_not_wait_for_an_import(database_url: str) -> None:
     async def use(db: Database) -> bool:
-        async with uncommitted(database_url, homework_in(4)):
-            imported = asyncio.create_task(db.write(importing(lines(MORE_HOMEWORK))))
-            has_waited = await until_blocked(database_url, imported)
-        await imported
+        async with uncommitted(database_url, importing(lines(MORE_HOMEWORK))):
+            assigned = asyncio.create_task(db.write(homework_in(4)))
+            has_waited = await until_blocked(database_url, assigned)
+        await assigned
         return has_waited
 
     has_waited = with_database(database_url, use)
 
     assert run_read(database_url, differences()) == []
     assert not has_waited
+
+
+# --- ids ------------------------------------------------------------------------------------------
+
+
+def newest_ids(url: str) -> dict[str, int]:
+    """What the sequences of PostgreSQL have given last."""
+    rows = raw.run(url, "SELECT sequencename, last_value FROM pg_sequences WHERE last_value IS NOT NULL")
+    return {str(name).removesuffix("_id_seq"): int(last) for name, last in rows}
+
+
+@on_postgresql
+def test_an_id_that_the_service_takes_during_an_import_is_reported(database_url: str) -> None:
+    """The service has given the id to homework that is not committed yet."""
+    before = raw.run(database_url, "SELECT max(id) FROM assignment")[0][0]
+    records = [an_assignment(before + number, session=4) for number in (1, 2, 3)]
+
+    with pytest.raises(DatabaseError) as raised:
+        with_database(database_url, importing_while_uncommitted(database_url, homework_in(1), records))
+
+    assert str(raised.value) == (
+        f"assignment {before + 1} was added by another process meanwhile; nothing was imported: import "
+        "again, or stop the service first"
+    )
+    assert raw.run(database_url, "SELECT max(id) FROM assignment") == [(before + 2,)]  # the homework
+    with pytest.raises(ImportRefused, match=f"line 1: id: {before + 1} exists already"):
+        with_database(database_url, lambda db: db.write(importing(lines(records))))
+
+
+@on_postgresql
+def test_a_change_during_an_import_never_gets_an_id_of_the_import(database_url: str) -> None:
+    """The import has added its rows, and waits for a row that another transaction has locked."""
+    before = raw.run(database_url, "SELECT max(id) FROM assignment")[0][0]
+    records = [an_assignment(before + number, session=1, book=3) for number in (1, 2)]
+    raw.run(database_url, "UPDATE book SET is_assigned = FALSE WHERE id = 3")
+    lock_book = selecting(sql("SELECT id FROM book WHERE id = 3 FOR NO KEY UPDATE"))
+
+    async def use(db: Database) -> list[int]:
+        async with uncommitted(database_url, lock_book):
+            imported = asyncio.create_task(db.write(importing(lines(records))))
+            assert await until_blocked(database_url, imported)
+            assigned = await db.write(homework_in(4))
+        await imported
+        return assigned
+
+    assert with_database(database_url, use) == [before + 3, before + 4]
+
+
+@on_postgresql
+def test_an_import_moves_no_sequence_backwards(database_url: str) -> None:
+    """Ids are taken without a pause meanwhile, and none is given twice."""
+    records = [{"kind": "module", "id": 50 + 3 * number, "name": "New"} for number in range(30)]
+    taken: list[int] = []
+
+    async def use(db: Database) -> None:
+        import asyncpg
+
+        async def take_ids() -> None:
+            connection = await asyncpg.connect(database_url)
+            try:
+                while not is_done.is_set():
+                    found = await connection.fetch(
+                        "SELECT nextval('module_id_seq') FROM generate_series(1, 1000)"
+                    )
+                    taken.extend(row[0] for row in found)
+            finally:
+                await connection.close()
+
+        is_done = asyncio.Event()
+        takers = [asyncio.create_task(take_ids()) for _ in range(4)]
+        for record in records:
+            with suppress(ImportRefused, DatabaseError):
+                await db.write(importing(lines([record])))
+        is_done.set()
+        await asyncio.gather(*takers)
+
+    with_database(database_url, use)
+
+    imported = {row[0] for row in raw.run(database_url, "SELECT id FROM module WHERE name = 'New'")}
+    assert len(taken) > 1000
+    assert len(set(taken)) == len(taken)
+    assert newest_ids(database_url)["module"] == max(*taken, *imported)
+
+
+@on_postgresql
+@pytest.mark.parametrize("command", [importing, importing_books])
+def test_an_older_id_leaves_the_sequence_as_it_is(database_url: str, command: Importing) -> None:
+    raw.run(database_url, "SELECT setval('module_id_seq', 900)", "SELECT setval('book_id_seq', 800)")
+
+    records = [{"kind": "module", "id": 7, "name": "Rest"}, {"kind": "module", "id": 901, "name": "Mood"}]
+    with_database(database_url, lambda db: db.write(command(lines(records))))
+
+    newest = newest_ids(database_url)
+    assert (newest["module"], newest["book"]) == (901, 800)
 
 
 @on_postgresql

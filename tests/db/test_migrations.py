@@ -5,6 +5,7 @@ import re
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -16,14 +17,16 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import JSON, Column, Connection, Inspector, create_engine, inspect
 from sqlmodel import SQLModel
 
+from app.db.admin.erasing import erasing
 from app.db.admin.migrate import config, make_sqlite_file, migrate, newest_version, stored_version, upgrade
 from app.db.admin.orm import connected
+from app.db.admin.tombstones import Mark, reading_tombstones
 from app.db.drivers.interface import DatabaseError
-from app.db.tables import table_of
-from tests.callers import load, run_read
+from app.db.tables import TombstoneState, table_of
+from tests.callers import load, run_read, run_write
 from tests.db import raw
 from tests.db.overlapping import until_blocked
-from tests.factories import a_book, a_world
+from tests.factories import NOW, a_book, a_world
 
 # Indexes of expressions: SQLAlchemy does not reflect them on SQLite, and PostgreSQL rewrites the expressions.
 BY_EXPRESSION = {"ix_assignment_caregiver_due"}
@@ -174,6 +177,20 @@ def test_migrating_marks_books_that_were_assigned(database_url: str) -> None:
     asyncio.run(migrate(database_url))
 
     assert raw.run(database_url, "SELECT id FROM book WHERE is_assigned ORDER BY id") == [(1,), (2,), (3,)]
+
+
+def test_migrating_makes_tombstones_of_erased_clients_and_disabled_accounts(database_url: str) -> None:
+    load(database_url, a_world())
+    run_write(database_url, erasing(2, NOW))
+    raw.run(database_url, "UPDATE caregiver SET is_disabled = TRUE WHERE id = 2")
+
+    with_connection(database_url, lambda connection: command.downgrade(config(connection), "0010"))
+    asyncio.run(migrate(database_url))
+
+    assert run_read(database_url, reading_tombstones()) == {
+        ("CAREGIVER", 2): Mark(TombstoneState.DISABLED, datetime(1970, 1, 1, tzinfo=UTC)),
+        ("CLIENT", 2): Mark(TombstoneState.ERASED, NOW),
+    }
 
 
 def test_migrating_returns_the_previous_version(database_url: str) -> None:

@@ -94,6 +94,7 @@ GIVEN = {
     "until": NOW,
     "next": NOW,
     "before": NOW,
+    "after": 0,
     "to": "SENT",
     "outcome": "200",
 }

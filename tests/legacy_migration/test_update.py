@@ -25,7 +25,7 @@ from tests.care.actions import (
 )
 from tests.cli.conftest import Command
 from tests.db import raw
-from tests.factories import Record, a_session, an_assignment, lines
+from tests.factories import Record, a_book, a_caregiver, a_client, a_session, an_assignment, lines
 from tests.legacy_migration.conftest import serving
 from tests.legacy_migration.recordings import PATHS, caller_of, pages
 from tests.legacy_migration.two_services import PEOPLE, Rows, change_randomly, record, rows_of
@@ -244,6 +244,21 @@ def test_what_is_gone_is_listed_and_withdrawn_only_with_the_option(pair: Pair) -
     assert [row[0] for row in raw.run(pair.new, "SELECT kind FROM event")] == ["WITHDRAWN"]
 
 
+def test_a_session_that_is_gone_keeps_its_date_of_closing(pair: Pair) -> None:
+    raw.run(pair.old, "UPDATE session SET is_closed = TRUE WHERE id = 5")
+    pair.import_first()
+    raw.run(pair.new, "UPDATE session SET close_date = start_date WHERE id = 5")
+    raw.run(pair.old, "DELETE FROM assignment WHERE session_id = 5", "DELETE FROM session WHERE id = 5")
+    dates = "SELECT close_date = start_date FROM session WHERE id = 5"
+    recording = pair.record()
+
+    removed = pair.run("import", recording, "--update", "--remove-gone")
+
+    assert removed == (0, ["removed\tassignment\t17", "removed\tsession\t5", "2 removed, 0 conflicts"])
+    assert [bool(row[0]) for row in raw.run(pair.new, dates)] == [True]
+    assert [row[0] for row in raw.run(pair.new, "SELECT kind FROM event")] == ["WITHDRAWN"]
+
+
 def test_an_erased_client_is_not_imported_again(pair: Pair) -> None:
     pair.import_first()
     assert pair.run("erase", "--id", "1", "--yes")[0] == 0
@@ -252,13 +267,100 @@ def test_an_erased_client_is_not_imported_again(pair: Pair) -> None:
 
     code, printed = pair.run("import", pair.record(), "--update")
 
-    assert (code, printed) == (
-        1,
-        ["conflict\tassignment\t18\tsessionId", "21 of erased clients skipped, 1 conflict"],
-    )
+    assert (code, printed) == (0, ["22 of erased clients skipped, 0 conflicts"])
     assert rows_of(pair.new) == before
     fingerprints = "SELECT DISTINCT fingerprint FROM imported_row WHERE client_id = 1"
     assert [tuple(row) for row in raw.run(pair.new, fingerprints)] == [("",)]
+
+
+TOKENS = "people without an account; add it with `care-gateway account link`:"
+BOOKS = "books without questions; add them with `care-gateway books import`:"
+
+
+def run_with_lists(pair: Pair, *words: str) -> tuple[int, list[str], list[str]]:
+    """The exit code, the output, and the lists on standard error."""
+    result = pair.command(*words, database_url=pair.new)
+    shown = [
+        line
+        for line in result.stderr.splitlines()
+        if not line.startswith(("reading", "importing", "comparing"))
+    ]
+    return result.exit_code, result.stdout.splitlines(), shown
+
+
+def add_people_and_a_book(pair: Pair) -> None:
+    """Caregiver 3 and client 3, who both have tokens, client 4, whose token is unknown, and a book."""
+    load(
+        pair.old,
+        [
+            a_caregiver(3), a_client(3), a_client(4), a_book(9), a_session(6, 3, 3), a_session(7, 2, 4),
+            an_assignment(18, 6, book=9),
+        ],
+    )  # fmt: skip
+
+
+def test_new_people_get_accounts_and_what_remains_is_listed(pair: Pair) -> None:
+    pair.import_first()
+    add_people_and_a_book(pair)
+    recording = str(record(pair.settings["old"], pair.folder / "new.jsonl", (1, 2, 3)))
+
+    code, printed, lists = run_with_lists(pair, "import", recording, "--update", "--partial")
+    reconciled = run_with_lists(pair, "legacy", "reconcile", recording)
+
+    accounts = pair.run("account", "list")[1]
+    added = [f"1 {kind} added" for kind in ("caregiver", "client", "book", "session", "assignment")]
+    assert (code, printed) == (0, [", ".join([*added, "0 conflicts"])])
+    assert [line.split("\t")[:3] for line in accounts if "\t3\t" in line] == [
+        ["caregiver", "3", "caregiver-3"],
+        ["client", "3", "client-3"],
+    ]
+    assert lists[-2:] == [BOOKS, "  book 9"]
+    assert (reconciled[0], reconciled[1][-1], reconciled[2][-2:]) == (0, "0 differences", lists[-2:])
+
+
+def test_reconcile_finds_a_missing_account(pair: Pair) -> None:
+    pair.import_first()
+    raw.run(pair.new, "UPDATE caregiver SET user_name = NULL WHERE id = 2")
+    recording = pair.record()
+
+    updated = run_with_lists(pair, "import", recording, "--update")
+    reconciled = run_with_lists(pair, "legacy", "reconcile", recording)
+    as_json = orjson.loads(
+        pair.command("legacy", "reconcile", recording, "--json", database_url=pair.new).stdout
+    )
+    assert pair.run("account", "link", "--role", "caregiver", "--id", "2", "--user", "caregiver-2")[0] == 0
+
+    listed = [TOKENS, "  caregiver 2"]
+    assert updated == (0, ["0 conflicts"], listed)
+    assert (reconciled[0], reconciled[1][-2:], reconciled[2]) == (
+        1,
+        ["different\tcaregiver\t2\tuserName", "1 difference"],
+        listed,
+    )
+    assert as_json["peopleWithoutAccount"] == [{"role": "CAREGIVER", "id": 2}]
+    assert (as_json["usersWithoutPerson"], as_json["booksWithoutQuestions"]) == ([], [])
+    assert run_with_lists(pair, "legacy", "reconcile", recording)[::2] == (0, [])
+
+
+def test_a_client_who_was_erased_before_a_restore_is_not_imported(pair: Pair) -> None:
+    """The restored database has neither the client nor a fingerprint of an imported row."""
+    erased = pair.folder / "erased"
+    erased.write_text("1\n")
+    assert pair.run("tombstones", "apply", str(erased))[0] == 0
+    recording = pair.record()
+    listed = ["erased clients, whose rows were skipped:", "  client 1"]
+
+    imported = run_with_lists(pair, "import", recording)
+    updated = run_with_lists(pair, "import", recording, "--update")
+    reconciled = run_with_lists(pair, "legacy", "reconcile", recording)
+
+    counts = "2 caregivers, 1 client, 1 module, 1 book, 1 session, 1 assignment"
+    skipped = "21 of erased clients skipped, 0 conflicts"
+    assert (imported[:2], imported[2][:2]) == ((0, [counts]), listed)
+    assert (updated[:2], updated[2][:2]) == ((0, [skipped]), listed)
+    assert (reconciled[0], reconciled[1][-2:]) == (0, ["21 of erased clients not compared", "0 differences"])
+    clients = raw.run(pair.new, "SELECT client_id FROM session UNION SELECT client_id FROM imported_row")
+    assert {row[0] for row in clients} == {2, None}
 
 
 def test_a_database_without_fingerprints_takes_equal_rows_as_imported(pair: Pair) -> None:

@@ -34,9 +34,9 @@ PEOPLE = (1, 2)
 Rows = dict[tuple[str, int], StoredRow]
 
 
-def record(settings: Settings, file: Path) -> Path:
+def record(settings: Settings, file: Path, people: tuple[int, ...] = PEOPLE) -> Path:
     with serving(settings) as old:
-        return write_lines(file, recording(old, PEOPLE, PEOPLE, size=7))
+        return write_lines(file, recording(old, people, people, size=7))
 
 
 def change_randomly(url: str, rng: Random, count: int) -> None:

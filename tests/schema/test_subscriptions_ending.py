@@ -119,6 +119,39 @@ def test_a_disabled_account_executes_nothing_at_an_open_websocket(settings: Sett
         assert listener.receive_close() == (4403, "there is no enabled account for this token")
 
 
+def link_to_another_person(settings: Settings) -> None:
+    """The user name of an erased client 1 goes to client 2."""
+    raw.run(settings.database, "UPDATE client SET user_name = NULL WHERE id = 1 RETURNING id")
+    raw.run(settings.database, "UPDATE client SET user_name = 'client-1' WHERE id = 2 RETURNING id")
+
+
+def test_a_subscription_ends_when_its_user_name_is_linked_to_another_person(settings: Settings) -> None:
+    with a_gateway(settings) as gateway:
+        client = gateway.as_client(1)
+        with streaming(client, CHANGES, after="1") as stream, listening(client) as listener:
+            listener.subscribe(CHANGES, after="1")
+            insert_event(settings.database, "EXTENDED", number=2)
+            received = (listener.receive_change()["id"], stream.receive()[0])
+            link_to_another_person(settings)
+            insert_event(settings.database, "EXTENDED", number=3, client=2)
+            closed = listener.receive_close()
+            events = events_of(stream)
+
+    assert received == (global_id("Event", 2), "next")
+    assert closed == (4403, "there is no enabled account for this token")
+    assert events == DISABLED
+
+
+def test_an_open_websocket_executes_nothing_for_another_person(settings: Settings) -> None:
+    with a_gateway(settings) as gateway, listening(gateway.as_client(1)) as listener:
+        before = listener.query("{ viewer { role } }")
+        link_to_another_person(settings)
+        listener.subscribe("{ viewer { role } }")
+
+        assert before == {"viewer": {"role": "CLIENT"}}
+        assert listener.receive_close() == (4403, "there is no enabled account for this token")
+
+
 @dataclass
 class UnavailableDatabase:
     """A database that can be made unavailable."""

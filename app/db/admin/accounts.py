@@ -1,12 +1,15 @@
 """Accounts of caregivers and clients. They change rarely, so these functions use SQLModel."""
 
-from typing import Any
+from datetime import datetime
+from typing import Any, cast
 
 from sqlalchemy.exc import IntegrityError
 from sqlmodel import col, select
 from sqlmodel.ext.asyncio.session import AsyncSession
 
-from app.db.tables import Caregiver, Client
+from app.db.admin.tombstones import save_tombstone
+from app.db.sql import DatabaseKind
+from app.db.tables import Caregiver, Client, TombstoneState
 
 Person = Caregiver | Client
 
@@ -46,11 +49,17 @@ async def list_people(tx: AsyncSession) -> list[Person]:
     return [*(await tx.exec(caregivers)).all(), *(await tx.exec(clients)).all()]
 
 
-async def set_disabled(tx: AsyncSession, table: type[Person], user: str, is_disabled: bool) -> Person:
+async def set_disabled(
+    tx: AsyncSession, table: type[Person], user: str, is_disabled: bool, now: datetime
+) -> Person:
     person: Person | None = await find_person(tx, table, user_name=user)
     if person is None:
         raise AccountRefused("there is no such account in this role")
     person.is_disabled = is_disabled
+    state = TombstoneState.DISABLED if is_disabled else TombstoneState.ENABLED
+    values = {"role": table.__name__.upper(), "person": person.id, "state": state, "moment": now}
+    connection = await tx.connection()
+    await connection.execute(save_tombstone(cast(DatabaseKind, connection.dialect.name)), values)
     return person
 
 

@@ -14,7 +14,8 @@ from app.db.admin.import_format import (
     LineRejected,
 )
 from app.db.admin.import_rows import COLUMNS, question_rows
-from app.db.admin.importing import MAX_MISTAKES, ImportRefused, Mistake, set_next_id
+from app.db.admin.importing import MAX_MISTAKES, ImportRefused, Mistake
+from app.db.admin.sequences import reserving_ids
 from app.db.moments import as_moment
 from app.db.reader.reads import Row, get_rows
 from app.db.reader.selection import AccessScope, Link, Selection
@@ -33,9 +34,7 @@ from app.db.statements.books import (
     RETIRE_BOOK,
     words_of,
 )
-from app.db.tables import Book, BookWord, Module, Question
-
-SET_NEXT_ID = {"module": set_next_id(Module), "book": set_next_id(Book)}
+from app.db.tables import Book, BookWord, Question
 
 
 class NoSuchBook(Exception):
@@ -131,8 +130,8 @@ def storing_line(line: CatalogueLine, is_new: bool) -> Operation[int]:
     if row_id is None:
         row_id = (yield ADD[line.kind], values)[0][0]
     elif is_new:
+        yield from reserving_ids(line.kind, [row_id])
         yield ADD_NUMBERED[line.kind], values
-        yield SET_NEXT_ID[line.kind], {}
     else:
         yield CHANGE[line.kind], values
     assert row_id is not None

@@ -9,12 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import orjson
-from sqlalchemy import Boolean, Table, func, inspect, select, text
+from sqlalchemy import Boolean, Table, inspect, select, text
 from sqlmodel import SQLModel
 
 from app.db.admin.migrate import migrate
 from app.db.admin.orm import connected
 from app.db.admin.restore import in_use, last_ids_of, lock_file
+from app.db.admin.sequences import set_last_id
 from app.db.drivers.factory import open_database
 from app.db.drivers.interface import DatabaseError
 from app.db.drivers.sqlite import check_sqlite, code_of
@@ -123,8 +124,8 @@ def copying(source: sqlite3.Connection, progress: Progress) -> Operation[dict[st
         rows = read_rows(source, table, content, progress)
         yield Bulk(table.name, tuple(table.columns.keys()), converted(table, rows, bool, as_moment))
     yield ENABLE_CHECK, {}
-    for set_last_id in statements_of_last_ids(source):
-        yield set_last_id, {}
+    for name, last_id in last_ids_to_copy(source):
+        yield set_last_id(name), {"newest": last_id}
     for table, content in contents.items():
         if (copied := (yield from reading_back(table, progress))) != content:
             raise DatabaseError(f"nothing was copied: {table} has {content}, and the copy has {copied}")
@@ -173,14 +174,12 @@ def converted(
         yield tuple(values)
 
 
-def statements_of_last_ids(source: sqlite3.Connection) -> Iterator[Statement]:
+def last_ids_to_copy(source: sqlite3.Connection) -> Iterator[tuple[str, int]]:
     """Continues the ids after the last id of SQLite, which may belong to a deleted row."""
     last_ids = last_ids_of(source)
     for table in TABLES:
-        column = table.autoincrement_column
-        if column is None:
+        if table.autoincrement_column is None:
             continue
         last_id = last_ids.get(table.name) or source.execute(f"SELECT max(id) FROM {table}").fetchone()[0]
         if last_id:
-            sequence = func.pg_get_serial_sequence(table.name, column.name)
-            yield Statement(select(func.setval(sequence, last_id)))
+            yield table.name, last_id

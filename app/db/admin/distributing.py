@@ -66,7 +66,7 @@ FOREIGN_KEYS = (
 )
 # They stay on the coordinator, and Citus knows them: so it commits their rows and the rows of a worker by
 # two-phase commit, all or none.
-COORDINATOR_TABLES = ("audit_record", "kept_answer", "imported_row")
+COORDINATOR_TABLES = ("audit_record", "kept_answer", "imported_row", "tombstone")
 
 # Citus copies the triggers of such a table to its only shard, whose name has a number at the end.
 FUNCTION_OF_AUDIT = """

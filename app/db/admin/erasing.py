@@ -13,11 +13,11 @@ from sqlalchemy import or_, select
 from app.db.admin.accounts import AccountRefused
 from app.db.admin.imported import ERASE_IMPORTED
 from app.db.admin.orm import connect_postgres
+from app.db.admin.tombstones import Mark, saving_tombstone
 from app.db.answers import as_document, read_answers
 from app.db.drivers.citus import using_one_connection
 from app.db.drivers.interface import DatabaseError, is_fault_of_database, reason_of, sqlite_path
 from app.db.drivers.sqlite import connect_sqlite
-from app.db.moments import known_moment
 from app.db.reader.access import CAREGIVERS_OF_CLIENT
 from app.db.session_counters import locking_sessions
 from app.db.sql import DATABASE_KIND, Operation, Statement, Values, id_parameter, text_parameter
@@ -37,7 +37,7 @@ from app.db.statements.erasing import (
     SKIP_REMINDERS,
 )
 from app.db.statements.events import INSERT_SESSION_EVENTS
-from app.db.tables import CLIENT, Actor, EventKind
+from app.db.tables import CLIENT, Actor, EventKind, TombstoneState
 
 CHANGED_TABLES = "client, session, reminder, answer_set, feedback, delivery, kept_answer, imported_row"
 
@@ -64,9 +64,6 @@ FIND_CLIENT = Statement(
         or_(CLIENT.c.user_name == text_parameter("user"), CLIENT.c.id == id_parameter("client"))
     )
 )
-FIND_ERASED = Statement(
-    select(CLIENT.c.id, CLIENT.c.erase_date).where(CLIENT.c.erase_date.is_not(None)).order_by(CLIENT.c.id)
-)
 
 
 def finding_client(user: str | None, client_id: int | None) -> Operation[Named]:
@@ -75,10 +72,6 @@ def finding_client(user: str | None, client_id: int | None) -> Operation[Named]:
     if not found:
         raise AccountRefused("there is no such client")
     return Named(*found[0])
-
-
-def finding_erased() -> Operation[list[tuple[int, datetime]]]:
-    return [(id, known_moment(moment)) for id, moment in (yield FIND_ERASED, {})]
 
 
 def erasing(client_id: int, now: datetime) -> Operation[Erased]:
@@ -105,6 +98,7 @@ def erasing(client_id: int, now: datetime) -> Operation[Erased]:
     yield CLEAR_RESPONSES, values
     yield CLEAR_WEBHOOK_ANSWERS, values
     yield ERASE_IMPORTED, values
+    yield from saving_tombstone("CLIENT", client_id, Mark(TombstoneState.ERASED, now))
     event = {**values, "event": EventKind.CLIENT_ERASED, "actor": Actor.SERVICE}
     for caregiver_id, of_caregiver in sessions.items():
         new = [session_id for session_id in of_caregiver if session_id not in notified]

@@ -82,6 +82,8 @@ class ImportRows:
         self.rows: dict[Table, list[tuple[Any, ...]]] = defaultdict(list)
         self.known: dict[Table, dict[int, Parties | None]] = defaultdict(dict)
         self.rejected: set[tuple[Table, int]] = set()
+        self.erased: set[int] = set()  # clients
+        self.disabled: set[tuple[Table, int]] = set()  # people, also those who are not in the database
         self.unique: dict[tuple[Table, str], set[str | None]] = defaultdict(set)
         self.tests: set[int] = set()  # books that are tests
         # assignment -> attempt, status, and score if it has one
@@ -137,9 +139,18 @@ class ImportRows:
         """The parties of the row that a line refers to."""
         if (table, row_id) in self.rejected:
             raise ParentRejected
+        if table is Client:
+            self.refuse_erased(member, row_id)
         if row_id not in self.known[table]:
             raise LineRejected(f"{member}: {row_id} does not exist before this line")
-        return self.known[table][row_id]
+        parties = self.known[table][row_id]
+        if parties is not None:
+            self.refuse_erased(member, parties[1])
+        return parties
+
+    def refuse_erased(self, member: str, client: int) -> None:
+        if client in self.erased:
+            raise LineRejected(f"{member}: client {client} is erased")
 
     def require_unique(self, table: Table, member: str, value: str | None) -> None:
         taken = self.unique[table, member]
@@ -148,10 +159,12 @@ class ImportRows:
         taken.add(value)
 
     def add_person(self, line: CaregiverLine | ClientLine, table: Table) -> None:
+        if isinstance(line, ClientLine):
+            self.refuse_erased("id", line.id)
         self.require_unique(table, "userName", line.user_name)
         if isinstance(line, ClientLine):
             self.require_unique(table, "opptId", line.oppt_id)
-        self.add(table, {**vars(line), "is_disabled": False})
+        self.add(table, {**vars(line), "is_disabled": (table, line.id) in self.disabled})
 
     def add_book(self, line: BookLine) -> None:
         self.require(Module, "moduleId", line.module_id)

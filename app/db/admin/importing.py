@@ -4,12 +4,13 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from sqlalchemy import cast, func, literal, or_, select, text
-from sqlalchemy.dialects.postgresql import REGCLASS
+from sqlalchemy import literal, or_, select
 from sqlalchemy.sql.elements import ClauseElement
 
 from app.db.admin.import_format import LineRejected
 from app.db.admin.import_rows import COLUMNS, ImportRows, ParentRejected
+from app.db.admin.sequences import reserving_ids
+from app.db.admin.tombstones import people_in, reading_tombstones
 from app.db.drivers.citus import using_one_connection
 from app.db.reader.access import is_final
 from app.db.session_counters import locking_sessions, recomputing_counters
@@ -27,10 +28,9 @@ from app.db.tables import (
     Caregiver,
     Client,
     Module,
-    Question,
-    Reminder,
     Session,
     Table,
+    TombstoneState,
     table_of,
 )
 
@@ -38,7 +38,8 @@ MAX_ROWS_IN_MEMORY = 10_000  # rows collected before they are inserted; some hav
 MAX_MISTAKES = 20  # in one refusal; reading stops there
 
 SESSION_ID = COLUMNS[Assignment].index("session_id")
-NUMBERED = (Caregiver, Client, Module, Book, Question, Session, Assignment, Reminder, AnswerSet)
+NUMBERED = (Caregiver, Client, Module, Book, Session, Assignment, AnswerSet)
+ID = {table: COLUMNS[table].index("id") for table in NUMBERED}
 
 
 class Mistake(NamedTuple):
@@ -73,21 +74,6 @@ def relate(kind: DatabaseKind) -> ClauseElement:
     return added.on_conflict_do_nothing()  # type: ignore[no-any-return]
 
 
-def set_next_id(table: Table) -> Statement:
-    """Sets the last id to the newest imported one, if there is any; SQLite does this itself."""
-
-    def build(kind: DatabaseKind) -> ClauseElement:
-        if kind == "sqlite":
-            return text("SELECT 1")
-        name = table_of(table).name
-        sequence = cast(func.pg_get_serial_sequence(literal(name), literal("id")), REGCLASS)
-        given = func.coalesce(func.pg_sequence_last_value(sequence), 0)  # may belong to a deleted row
-        newest = func.coalesce(func.max(table_of(table).c.id), 0)
-        return select(func.setval(sequence, func.nullif(func.greatest(newest, given), 0)))
-
-    return Statement(build)
-
-
 FIND_CAREGIVERS = find_columns(Caregiver, "id", "user_name")
 FIND_CLIENTS = find_columns(Client, "id", "user_name", "oppt_id")
 FIND_MODULES = find_columns(Module, "id")
@@ -103,12 +89,14 @@ FIND_ANY_PERSON = Statement(
     select(literal(1)).where(or_(select(CAREGIVER.c.id).exists(), select(CLIENT.c.id).exists()))
 )
 RELATE = Statement(relate)
-SET_NEXT_ID = [set_next_id(table) for table in NUMBERED]
 
 
 def reading_ids() -> Operation[ImportRows]:
     """The ids and unique values of the database, without rows."""
-    found = ImportRows()
+    found, tombstones = ImportRows(), (yield from reading_tombstones())
+    found.erased = people_in(tombstones, TombstoneState.ERASED)
+    for role, person in (("CAREGIVER", Caregiver), ("CLIENT", Client)):
+        found.disabled |= {(person, each) for each in people_in(tombstones, TombstoneState.DISABLED, role)}
     for row_id, user_name in (yield FIND_CAREGIVERS, {}):
         found.known[Caregiver][row_id] = None
         found.unique[Caregiver, "userName"].add(user_name)
@@ -173,12 +161,13 @@ def completing_import(collected: ImportRows) -> Operation[None]:
     yield RELATE, {"sessions": sorted(collected.sessions)}
     yield from recomputing_counters(collected.with_caregivers(collected.sessions))
     yield MARK_BOOKS_ASSIGNED, {"books": sorted(collected.books)}
-    for statement in SET_NEXT_ID:
-        yield statement, {}
 
 
 def inserting_rows(collected: ImportRows) -> Operation[None]:
     """Locks the sessions before it adds their assignments, in the order of every other change."""
+    for table, at in ID.items():
+        if rows := collected.rows[table]:
+            yield from reserving_ids(table_of(table).name, [row[at] for row in rows])
     sessions = {row[SESSION_ID] for row in collected.rows[Assignment]}
     yield from locking_sessions(collected.with_caregivers(sessions))
     for bulk in collected.take_rows():  # noqa: UP028 (a list cannot be sent the rows)

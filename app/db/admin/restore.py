@@ -6,27 +6,38 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
+from glob import escape
+from itertools import chain, count
 from pathlib import Path
 
 from app.db.admin.backup import damage_of, opened_copy
 from app.db.admin.migrate import newest_version
+from app.db.admin.tombstones import FIND_TOMBSTONES, Tombstones, tombstones_of
 from app.db.drivers.interface import DatabaseError
 from app.db.drivers.sqlite import code_of, connect_sqlite
 
 SKIPPED_IDS = 1_000_000  # so that ids assigned after the backup are not assigned again
-ROLES = ("caregiver", "client")
 SHARED_LOCK = (0x40000002, 510)  # the bytes of a database file that each open connection of SQLite locks
 LOG_SUFFIXES = ("-wal", "-shm")
+TOMBSTONES_OF_ROWS = """
+    SELECT 'CLIENT', id, 'ERASED', erase_date FROM client WHERE erase_date IS NOT NULL
+    UNION ALL SELECT 'CLIENT', id, 'DISABLED', '1970-01-01T00:00:00.000000Z' FROM client
+    WHERE is_disabled AND erase_date IS NULL
+    UNION ALL SELECT 'CAREGIVER', id, 'DISABLED', '1970-01-01T00:00:00.000000Z' FROM caregiver
+    WHERE is_disabled
+"""
 
 
 @dataclass
 class ReplacedDatabase:
     """What is read from the replaced database; empty if it is damaged or missing."""
 
+    # Renames the first path to that of the database, which keeps the second name. Until that one step the old
+    # database is complete, and after it the new one: also for a process that is killed in between.
+    replace: Callable[[Path, Path], None]
     last_ids: dict[str, int] | None = None  # of each table
-    erased: set[int] = field(default_factory=set)  # clients
-    disabled: dict[str, set[int]] = field(default_factory=dict)  # by role
-    rename: Callable[[Path], None] = lambda new_path: None
+    tombstones: Tombstones = field(default_factory=dict)
 
 
 # --- the backup -----------------------------------------------------------------------------------
@@ -71,7 +82,7 @@ def version_in(connection: sqlite3.Connection) -> str | None:
 def locked_database(path: Path) -> Iterator[ReplacedDatabase]:
     """Locks the current database exclusively. Raises DatabaseError while another process has it open."""
     if not path.exists():
-        yield ReplacedDatabase()
+        yield ReplacedDatabase(partial(replace_unreadable, path))
         return
     try:
         connection = lock_file(path)
@@ -107,19 +118,33 @@ def lock_file(path: Path) -> sqlite3.Connection:
 
 
 def read_current(connection: sqlite3.Connection, path: Path) -> ReplacedDatabase:
-    def rename(new_path: Path) -> None:
-        """Moves the log into the file first, because SQLite removes the log by its name on closing."""
-        new_path.hardlink_to(path)
-        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-        connection.execute("PRAGMA journal_mode = MEMORY")
-        remove_logs(path)
+    def replace(part: Path, aside: Path) -> None:
+        aside.hardlink_to(path)
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")  # an empty log changes no other file
+        with closing(lock_file(part)):  # nobody opens it while SQLite still has a log of that name
+            part.replace(path)
+            connection.execute("PRAGMA journal_mode = MEMORY")
+            remove_logs(path)
 
+    remove_links(path)
     try:
-        last_ids, erased = last_ids_of(connection), ids_where(connection, "client", "erase_date IS NOT NULL")
-        disabled = {role: ids_where(connection, role, "is_disabled") for role in ROLES}
+        return ReplacedDatabase(replace, last_ids_of(connection), tombstones_in(connection))
     except sqlite3.DatabaseError:  # damaged, or without tables
-        return ReplacedDatabase(rename=rename)
-    return ReplacedDatabase(last_ids, erased, disabled, rename)
+        return ReplacedDatabase(replace)
+
+
+def remove_links(path: Path) -> None:
+    """Removes other names of the database that a killed command has left."""
+    for link in path.parent.glob(f"{escape(path.name)}.replaced-*"):
+        if link.samefile(path):
+            link.unlink()
+
+
+def tombstones_in(connection: sqlite3.Connection) -> Tombstones:
+    """An earlier version has none; then the rows show the same."""
+    known = connection.execute("SELECT 1 FROM sqlite_schema WHERE name = 'tombstone'").fetchone()
+    sql = FIND_TOMBSTONES.for_("sqlite").sql if known else TOMBSTONES_OF_ROWS
+    return tombstones_of(connection.execute(sql))
 
 
 def is_later(current: ReplacedDatabase, file: Path) -> bool:
@@ -134,10 +159,6 @@ def last_ids_of(connection: sqlite3.Connection) -> dict[str, int]:
     return dict(connection.execute("SELECT name, seq FROM sqlite_sequence").fetchall())
 
 
-def ids_where(connection: sqlite3.Connection, table: str, condition: str) -> set[int]:
-    return {row[0] for row in connection.execute(f"SELECT id FROM {table} WHERE {condition}")}
-
-
 def remove_logs(path: Path) -> None:
     for suffix in LOG_SUFFIXES:
         path.with_name(path.name + suffix).unlink(missing_ok=True)
@@ -145,21 +166,24 @@ def remove_logs(path: Path) -> None:
 
 @contextmanager
 def locked_unreadable(path: Path) -> Iterator[ReplacedDatabase]:
-    """Locks a file that SQLite cannot read; its logs are renamed with it."""
-
-    def rename(new_path: Path) -> None:
-        for suffix in (*LOG_SUFFIXES, ""):
-            file = path.with_name(path.name + suffix)
-            if file.exists():
-                file.rename(new_path.with_name(new_path.name + suffix))
-
+    """Locks a file that SQLite cannot read."""
     start, length = SHARED_LOCK
     with path.open("rb+") as file:
         try:
             fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB, length, start)
         except OSError:
             raise in_use(path) from None
-        yield ReplacedDatabase(rename=rename)
+        yield ReplacedDatabase(partial(replace_unreadable, path))
+
+
+def replace_unreadable(path: Path, part: Path, aside: Path) -> None:
+    """The replaced database, or what is left of it, keeps its logs, which SQLite would apply to any file."""
+    for suffix in ("", *LOG_SUFFIXES):
+        file = path.with_name(path.name + suffix)
+        if file.exists():
+            aside.with_name(aside.name + suffix).hardlink_to(file)
+    remove_logs(path)
+    part.replace(path)
 
 
 # --- the restored database ------------------------------------------------------------------------
@@ -180,22 +204,8 @@ def skip_ids(copy: Path) -> None:
         connection.execute("COMMIT")
 
 
-def find_people_to_change(
-    copy: Path, current: ReplacedDatabase, erased: set[int]
-) -> tuple[list[int], dict[str, list[int]]]:
-    """Clients to erase again and people to disable again, which the backup has in their earlier state."""
-    with closing(connect_sqlite(copy)) as connection:
-        not_erased = ids_where(connection, "client", "erase_date IS NULL")
-        enabled = {role: ids_where(connection, role, "NOT is_disabled") for role in ROLES}
-    to_erase = not_erased & (current.erased | erased)
-    to_disable = {role: enabled[role] & current.disabled.get(role, set()) for role in ROLES}
-    to_disable["client"] -= to_erase  # an erased client is disabled anyway
-    return sorted(to_erase), {role: sorted(ids) for role, ids in to_disable.items() if ids}
-
-
 def new_path_of(path: Path, now: datetime) -> Path:
-    """The name that the replaced database gets."""
-    new_path = path.with_name(f"{path.name}.replaced-{now:%Y%m%dT%H%M%SZ}")
-    if new_path.exists():
-        raise DatabaseError(f"{new_path} exists already; try again in a moment")
-    return new_path
+    """The name that the replaced database gets, with a number after the first of one second."""
+    name = f"{path.name}.replaced-{now:%Y%m%dT%H%M%SZ}"
+    names = chain([name], (f"{name}-{number}" for number in count(2)))
+    return next(new for each in names if not (new := path.with_name(each)).exists())

@@ -2,7 +2,7 @@
 
 from sqlalchemy import Text, and_, bindparam, delete, select, update
 
-from app.db.reader.access import has_caregiver_of, is_of_caregiver
+from app.db.reader.access import has_caregiver_of, is_of_caregiver, without_index
 from app.db.sql import Statement, among, count_parameter, id_parameter, moment_parameter, text_parameter
 from app.db.statements.dispatch import SEARCH_LIMIT, has_state, of_all_caregivers
 from app.db.tables import DELIVERY, EVENT, DeliveryState
@@ -68,7 +68,15 @@ def list_deliveries(state: DeliveryState | None) -> Statement:
 
 LIST_DELIVERIES = {state: list_deliveries(state) for state in (None, *DeliveryState)}
 FIND_DELIVERY = Statement(FIND.where(DELIVERY.c.event_id == id_parameter("event"), IS_UNDELIVERED))
-FIND_DEAD_DELIVERIES = Statement(FIND.where(has_state(DELIVERY, DeliveryState.DEAD)).limit(SEARCH_LIMIT))
+# In the order of the key: by the index on the state, SQLite would sort all dead deliveries for each page.
+FIND_DEAD_DELIVERIES = Statement(
+    FIND.where(
+        without_index(DELIVERY.c.state) == DeliveryState.DEAD.value,
+        DELIVERY.c.event_id > id_parameter("after"),
+    )
+    .order_by(DELIVERY.c.event_id)
+    .limit(SEARCH_LIMIT)
+)
 RETRY_DELIVERIES = Statement(
     update(DELIVERY)
     .where(IS_AMONG_EVENTS, IS_UNDELIVERED)

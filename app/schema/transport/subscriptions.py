@@ -14,6 +14,8 @@ from strawberry.types import ExecutionResult
 from strawberry.types.graphql import OperationType
 
 from app.auth.authenticator import Authenticator, viewer_for
+from app.auth.refusals import Reason, refusal_for
+from app.auth.tokens import Identity
 from app.care.context import Context, Viewer, utc_now
 from app.care.errors import NotSignedIn
 from app.care.subscriptions import EventFilter, EventPosition, read_events
@@ -41,7 +43,7 @@ class SubscriptionContext(Context):
     """The context of an operation over an event stream or a websocket, which outlives a request."""
 
     reauthenticate: Callable[[], Awaitable[Context]]  # a context with the current time
-    account: Callable[[], Operation[Viewer]]  # raises if the account is disabled
+    account: Callable[[], Operation[Viewer]]  # raises if the account is disabled, or another person's now
     ends_at: float  # expiry of the token, by the event loop's clock
     notifier: Notifier
     cost: int = 0  # charged at the start and for every event
@@ -53,7 +55,7 @@ class SubscriptionContext(Context):
 
 async def extend_context(context: Context, scope: Scope, authorization: str | None) -> SubscriptionContext:
     """Requires a signed-in viewer; `authorization` is the header with which the viewer signed in."""
-    context.signed_in()
+    viewer = context.signed_in()
     assert authorization is not None
     authenticator: Authenticator = scope["state"]["authenticator"]
     identity = await authenticator.identity_of(authorization, context.now)
@@ -61,10 +63,23 @@ async def extend_context(context: Context, scope: Scope, authorization: str | No
     return SubscriptionContext(
         **vars(context),
         reauthenticate=partial(authenticator.open, authorization, context.request_id),
-        account=partial(viewer_for, identity),
+        account=partial(finding_same, identity, viewer),
         ends_at=asyncio.get_running_loop().time() + end - utc_now().timestamp() - EARLY_SECONDS,
         notifier=scope["state"]["notifier"],
     )
+
+
+def finding_same(identity: Identity, viewer: Viewer) -> Operation[Viewer]:
+    found = yield from viewer_for(identity)
+    check_same(found, viewer)
+    return found
+
+
+def check_same(found: Viewer | None, viewer: Viewer | None) -> None:
+    """After an erasure an operator may link the user name to another person. What the erased person opened
+    ends, and is not continued for the new one."""
+    if found != viewer:
+        raise refusal_for(Reason.UNKNOWN_ACCOUNT)
 
 
 # --- results --------------------------------------------------------------------------------------
@@ -114,6 +129,7 @@ async def deliver_events(
             wakeup.clear()
             try:
                 context = await ctx.reauthenticate()
+                check_same(context.viewer, ctx.viewer)
                 if not waiting:
                     found, position = await read_events(context, event_filter, position, ctx.account())
                     waiting.extend(found)

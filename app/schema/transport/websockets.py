@@ -30,7 +30,7 @@ from strawberry.types import ExecutionResult
 from strawberry.types.execution import PreExecutionError
 
 from app.auth.authenticator import Authenticator
-from app.care.context import Context
+from app.care.context import Context, Viewer
 from app.care.errors import CareError, NotAllowed, NotSignedIn, RateLimited, TooManyListening
 from app.db.drivers.interface import DatabaseUnavailable
 from app.engine.schema import PreparingSchema
@@ -42,6 +42,7 @@ from app.schema.transport.request_parsing import GraphQLRequest, RequestRejected
 from app.schema.transport.responses import write_response
 from app.schema.transport.subscriptions import (
     SubscriptionContext,
+    check_same,
     extend_context,
     is_subscription,
     results_of,
@@ -67,6 +68,7 @@ class Connection:
     request_id: str
     authorization: str | None
     connection_params: dict[str, Any] = field(default_factory=dict)
+    viewer: Viewer | None = None  # since the sign-in
 
     async def sign_in(self) -> None:
         """Authenticates with the token of the first message, or else of the HTTP request."""
@@ -75,6 +77,7 @@ class Connection:
                 self.authorization = value if isinstance(value, str) else ""
         self.connection_params.clear()  # frees memory; nothing else is used
         context = await self.open_context()
+        self.viewer = context.viewer
         self.scope["state"]["budget"] = context.budget
         if on_sign_in := self.scope["state"].get("on_sign_in"):  # set by `serve` only
             on_sign_in()
@@ -83,6 +86,8 @@ class Connection:
         """Returns the context of an operation."""
         authenticator: Authenticator = self.scope["state"]["authenticator"]
         context = await authenticator.open(self.authorization, self.request_id)
+        if self.viewer is not None:
+            check_same(context.viewer, self.viewer)
         return await extend_context(context, self.scope, self.authorization)
 
 

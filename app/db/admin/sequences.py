@@ -1,0 +1,81 @@
+"""Ids that come from elsewhere: from an import, or given before a restore. The database must not give such
+an id to a new row, and must give no id twice.
+
+On PostgreSQL a sequence belongs to no transaction. Between reading its last id and setting it, others take
+ids, and setting it would move it backwards. So it is set under a lock for which `nextval` waits, and which
+waits for the transactions that have taken ids. The rollback to the savepoint releases the lock; the last id
+stays.
+"""
+
+from collections.abc import Collection
+
+from sqlalchemy import BigInteger, bindparam, select, text
+
+from app.db.drivers.interface import DatabaseError
+from app.db.sql import DATABASE_KIND, Operation, Statement, among
+from app.db.tables import ANSWER_SET, ASSIGNMENT, BOOK, CAREGIVER, CLIENT, MODULE, SESSION
+
+TABLES = {table.name: table for table in (CAREGIVER, CLIENT, MODULE, BOOK, SESSION, ASSIGNMENT, ANSWER_SET)}
+
+
+def of_newest(sql: str) -> Statement:
+    return Statement(text(sql).bindparams(bindparam("newest", type_=BigInteger)))
+
+
+def set_last_id(table: str) -> Statement:
+    sequence = f"'{table}_id_seq'"
+    return of_newest(
+        f"SELECT setval({sequence}, newest) FROM (SELECT CAST(:newest AS BIGINT) AS newest) AS given"
+        f" WHERE newest > coalesce(pg_sequence_last_value({sequence}), 0)"
+    )
+
+
+BEGIN_LOCK, END_LOCK = Statement(text("SAVEPOINT ids")), Statement(text("ROLLBACK TO SAVEPOINT ids"))
+# Changes nothing; other statements that lock a sequence rewrite it, and the rollback would undo the last id.
+LOCK_SEQUENCE = {name: Statement(text(f"ALTER SEQUENCE {name}_id_seq OWNED BY {name}.id")) for name in TABLES}
+SET_LAST_ID = {name: set_last_id(name) for name in TABLES}
+ADD_SEQUENCE_ON_SQLITE = {
+    name: Statement(
+        text(
+            f"INSERT INTO sqlite_sequence (name, seq) SELECT '{name}', 0"
+            f" WHERE NOT EXISTS (SELECT 1 FROM sqlite_sequence WHERE name = '{name}')"
+        )
+    )
+    for name in TABLES
+}
+SET_LAST_ID_ON_SQLITE = {
+    name: of_newest(f"UPDATE sqlite_sequence SET seq = max(seq, :newest) WHERE name = '{name}'")
+    for name in TABLES
+}
+FIND_TAKEN = {
+    name: Statement(select(table.c.id).where(among(table.c.id, "ids")).order_by(table.c.id).limit(1))
+    for name, table in TABLES.items()
+}
+
+
+def skipping_ids(table: str, newest: int) -> Operation[None]:
+    """Continues after `newest`, unless newer ids were given already."""
+    kind, values = (yield DATABASE_KIND)[0], {"newest": newest}
+    if kind == "sqlite":
+        yield ADD_SEQUENCE_ON_SQLITE[table], {}
+        yield SET_LAST_ID_ON_SQLITE[table], values
+    elif kind == "citus":  # cannot lock a sequence in this way
+        yield SET_LAST_ID[table], values
+    else:
+        yield BEGIN_LOCK, {}
+        yield LOCK_SEQUENCE[table], {}
+        yield SET_LAST_ID[table], values
+        yield END_LOCK, {}
+
+
+def reserving_ids(table: str, ids: Collection[int]) -> Operation[None]:
+    """Keeps others from taking these ids, and raises DatabaseError if one is taken. SQLite has one writer,
+    and continues after inserted ids by itself."""
+    if (yield DATABASE_KIND)[0] == "sqlite":
+        return
+    yield from skipping_ids(table, max(ids))
+    if taken := (yield FIND_TAKEN[table], {"ids": sorted(ids)}):
+        raise DatabaseError(
+            f"{table.replace('_', ' ')} {taken[0][0]} was added by another process meanwhile; nothing was "
+            "imported: import again, or stop the service first"
+        )

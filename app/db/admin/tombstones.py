@@ -1,0 +1,177 @@
+"""Tombstones: the erased clients, and the accounts that an operator has disabled, or enabled after that.
+
+A backup contains people as they were. Tombstones are kept beside their rows, also for ids that a restored
+database does not contain, and are merged and never replaced: so no sequence of restores and imports forgets
+one. They have no personal data besides the id.
+"""
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from sqlalchemy import Boolean, Insert, bindparam, select, update
+
+from app.db.admin.sequences import skipping_ids
+from app.db.drivers.interface import DatabaseError
+from app.db.moments import known_moment, moment_as_text
+from app.db.sql import (
+    INSERT,
+    DatabaseKind,
+    Operation,
+    Statement,
+    id_parameter,
+    moment_parameter,
+    text_parameter,
+)
+from app.db.tables import CAREGIVER, CLIENT, TOMBSTONE, TombstoneState
+
+Person = tuple[str, int]  # role and id
+ROLES = {"CAREGIVER": CAREGIVER, "CLIENT": CLIENT}
+
+
+class Mark(NamedTuple):
+    state: TombstoneState
+    moment: datetime
+
+
+Tombstones = Mapping[Person, Mark]
+
+
+def merged(*several: Tombstones) -> dict[Person, Mark]:
+    found: dict[Person, Mark] = {}
+    for tombstones in several:
+        for person, mark in tombstones.items():
+            found[person] = decisive(mark, found.get(person, mark))
+    return found
+
+
+def decisive(one: Mark, other: Mark) -> Mark:
+    """The first erasure, or else the last decision."""
+    if erased := [mark for mark in (one, other) if mark.state is TombstoneState.ERASED]:
+        return min(erased, key=lambda mark: mark.moment)
+    return max(one, other, key=lambda mark: (mark.moment, mark.state is TombstoneState.DISABLED))
+
+
+def people_in(tombstones: Tombstones, state: TombstoneState, role: str = "CLIENT") -> set[int]:
+    return {id for (each, id), mark in tombstones.items() if (each, mark.state) == (role, state)}
+
+
+# --- in the database ------------------------------------------------------------------------------
+
+
+def save_tombstone(kind: DatabaseKind) -> Insert:
+    """An erasure stays."""
+    values = {
+        "role": text_parameter("role"),
+        "id": id_parameter("person"),
+        "state": text_parameter("state"),
+        "moment": moment_parameter("moment"),
+    }
+    added: Any = INSERT[kind](TOMBSTONE).values(values)
+    saved: Insert = added.on_conflict_do_update(
+        index_elements=["role", "id"],
+        set_={name: added.excluded[name] for name in ("state", "moment")},
+        where=TOMBSTONE.c.state != TombstoneState.ERASED.value,
+    )
+    return saved
+
+
+FIND_TOMBSTONES = Statement(select(*TOMBSTONE.c["role", "id", "state", "moment"]))
+SAVE_TOMBSTONE = Statement(save_tombstone)
+FIND_ACCOUNTS = {role: Statement(select(table.c["id"], table.c.is_disabled)) for role, table in ROLES.items()}
+SWITCH_ACCOUNT = {
+    role: Statement(
+        update(table)
+        .where(table.c.id == id_parameter("person"))
+        .values(is_disabled=bindparam("is_disabled", type_=Boolean))
+    )
+    for role, table in ROLES.items()
+}
+FIND_NOT_ERASED = Statement(select(CLIENT.c.id).where(CLIENT.c.erase_date.is_(None)))
+
+
+def tombstones_of(rows: Iterable[tuple[str, int, str, datetime | str]]) -> dict[Person, Mark]:
+    return {(role, id): Mark(TombstoneState(state), known_moment(moment)) for role, id, state, moment in rows}
+
+
+def reading_tombstones() -> Operation[dict[Person, Mark]]:
+    return tombstones_of((yield FIND_TOMBSTONES, {}))
+
+
+def saving_tombstone(role: str, person: int, mark: Mark) -> Operation[None]:
+    yield SAVE_TOMBSTONE, {"role": role, "person": person, "state": mark.state, "moment": mark.moment}
+
+
+def merging_tombstones(given: Tombstones) -> Operation[dict[Person, Mark]]:
+    """Adds tombstones, and returns all. No new person gets an id of one."""
+    stored = yield from reading_tombstones()
+    found = merged(stored, given)
+    for (role, person), mark in sorted(found.items()):
+        if stored.get((role, person)) != mark:
+            yield from saving_tombstone(role, person, mark)
+    for role, table in ROLES.items():
+        if ids := [person for each, person in found if each == role]:
+            yield from skipping_ids(table.name, max(ids))
+    return found
+
+
+class Contradictions(NamedTuple):
+    """People who are not as their tombstones say, by role."""
+
+    to_erase: list[int]  # clients
+    to_disable: dict[str, list[int]]
+    to_enable: dict[str, list[int]]
+
+
+def finding_contradictions(tombstones: Tombstones) -> Operation[Contradictions]:
+    not_erased = {row[0] for row in (yield FIND_NOT_ERASED, {})}
+    found = Contradictions(sorted(not_erased & people_in(tombstones, TombstoneState.ERASED)), {}, {})
+    for role in ROLES:
+        accounts = {person: bool(is_disabled) for person, is_disabled in (yield FIND_ACCOUNTS[role], {})}
+        for switched, state, is_disabled in (
+            (found.to_disable, TombstoneState.DISABLED, True),
+            (found.to_enable, TombstoneState.ENABLED, False),
+        ):
+            people = people_in(tombstones, state, role)
+            switched[role] = sorted(each for each in people if accounts.get(each, is_disabled) != is_disabled)
+    return found
+
+
+# --- in a file ------------------------------------------------------------------------------------
+#
+# A line has a role, an id, a state and a moment. A line of `erase --list` has the id of an erased client, and
+# perhaps a moment.
+
+
+def as_lines(tombstones: Tombstones) -> str:
+    return "".join(
+        f"{role.lower()}\t{person}\t{mark.state.lower()}\t{moment_as_text(mark.moment)}\n"
+        for (role, person), mark in sorted(tombstones.items())
+    )
+
+
+def read_lines(name: str, lines: Iterable[str], now: datetime) -> dict[Person, Mark]:
+    found: dict[Person, Mark] = {}
+    for number, line in enumerate(lines, 1):
+        if line.strip():
+            try:
+                person, mark = read_line(line.strip().split("\t"), now)
+            except (ValueError, OverflowError):
+                text = "must be a client id, or a line of `tombstones save`"
+                raise DatabaseError(f"{name}, line {number}: {text}") from None
+            found = merged(found, {person: mark})
+    return found
+
+
+def read_line(words: list[str], now: datetime) -> tuple[Person, Mark]:
+    """Raises ValueError."""
+    if len(words) < 3:
+        words = ["client", words[0], "erased", *(words[1:] or [moment_as_text(now)])]
+    role, person, state, text = words
+    mark = Mark(TombstoneState(state.upper()), datetime.fromisoformat(text))
+    is_id = person.isascii() and person.isdigit() and int(person) < 2**63
+    if not is_id or mark.moment.tzinfo is None or role.upper() not in ROLES:
+        raise ValueError
+    if mark.state is TombstoneState.ERASED and role != "client":
+        raise ValueError
+    return (role.upper(), int(person)), mark

@@ -1,0 +1,281 @@
+"""Promise: erased clients stay erased and disabled accounts disabled, whatever is restored or imported after
+that, and in whichever order."""
+
+import uuid
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from app.db.moments import moment_as_text
+from app.settings import Settings
+from tests.callers import load, run_read
+from tests.cli.conftest import Command, assert_rejected
+from tests.conftest import fresh_database
+from tests.database_rows import all_rows
+from tests.db import raw
+from tests.factories import (
+    NOW,
+    Record,
+    a_client,
+    a_session,
+    a_world,
+    an_answer_set,
+    an_assignment,
+    lines,
+    people,
+    starting_with,
+)
+from tests.postgres import create_database, drop_database
+
+NOW_TEXT = moment_as_text(NOW)
+PEOPLE = "SELECT id, name, is_disabled FROM client ORDER BY id"
+CAREGIVERS = "SELECT id, is_disabled FROM caregiver ORDER BY id"
+TITLES = "SELECT DISTINCT title FROM session WHERE client_id = 2"
+
+
+def erase_and_disable(command: Command) -> None:
+    assert command("erase", "--id", "2", "--yes").exit_code == 0
+    disabled = command("account", "disable", "--role", "caregiver", "--user", "caregiver-2")
+    assert disabled.exit_code == 0
+
+
+def words_of(file: Path) -> list[list[str]]:
+    """The lines without their moments."""
+    return [line.split("\t")[:3] for line in file.read_text().splitlines()]
+
+
+SAVED = [["caregiver", "2", "disabled"], ["client", "2", "erased"]]
+
+
+@pytest.fixture
+def other_url(kind: str, migrated: str, request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    """A second database, which is empty."""
+    with fresh_database(kind, migrated, request, tmp_path / "other.db") as url:
+        yield url
+
+
+# --- in a file ---
+
+
+@starting_with(a_world)
+def test_a_file_never_loses_a_person(command: Command, other_url: str, tmp_path: Path) -> None:
+    file = tmp_path / "erased"
+    file.write_text("77\n78\t2026-11-20T09:00:00Z\n")  # from `erase --list`
+    erase_and_disable(command)
+
+    first = command("tombstones", "save", str(file))
+    content = file.read_bytes()
+    again = command("tombstones", "save", str(file))
+    of_other = command("tombstones", "save", str(file), database_url=other_url)
+
+    assert [(one.exit_code, one.output) for one in (first, again, of_other)] == [
+        (0, f"{file}: 4 tombstones, 2 new\n"),
+        (0, f"{file}: 4 tombstones, 0 new\n"),
+        (0, f"{file}: 4 tombstones, 0 new\n"),
+    ]
+    assert words_of(file) == [*SAVED, ["client", "77", "erased"], ["client", "78", "erased"]]
+    assert content == file.read_bytes()
+    assert file.stat().st_mode & 0o777 == 0o600
+    assert not list(tmp_path.glob("*.part"))
+
+
+@starting_with(a_world)
+@pytest.mark.sqlite_only
+def test_a_file_has_the_last_decision_on_an_account(command: Command, tmp_path: Path) -> None:
+    file = tmp_path / "erased"
+    erase_and_disable(command)
+    command("tombstones", "save", str(file))
+    command("account", "enable", "--role", "caregiver", "--user", "caregiver-2")
+
+    command("tombstones", "save", str(file))
+
+    assert words_of(file) == [["caregiver", "2", "enabled"], ["client", "2", "erased"]]
+
+
+INVALID = (
+    "client-2",
+    "client\t2",
+    "client\t2\terased",
+    "client\t2\terased\tyesterday",
+    "client\t2\terased\t2026-11-21T09:00:00",
+    f"client\t2\tgone\t{NOW_TEXT}",
+    f"caregiver\t2\terased\t{NOW_TEXT}",
+    f"friend\t2\tdisabled\t{NOW_TEXT}",
+    f"client\t{2**63}\terased\t{NOW_TEXT}",
+    f"client\t-2\terased\t{NOW_TEXT}",
+)
+
+
+@starting_with(a_world)
+@pytest.mark.sqlite_only
+@pytest.mark.parametrize("line", INVALID)
+def test_an_invalid_line_is_rejected_and_the_file_stays(
+    command: Command, settings: Settings, tmp_path: Path, line: str
+) -> None:
+    file = tmp_path / "erased"
+    file.write_text(f"7\n{line}\n")
+    before = run_read(settings.database, all_rows())
+
+    for words in (("save", str(file)), ("apply", str(file))):
+        rejected = command("tombstones", *words)
+
+        sentence = "must be a client id, or a line of `tombstones save`"
+        assert_rejected(rejected, f"{file}, line 2: {sentence}")
+    assert file.read_text() == f"7\n{line}\n"
+    assert run_read(settings.database, all_rows()) == before
+
+
+@pytest.mark.sqlite_only
+def test_a_file_that_cannot_be_written_is_reported(command: Command, tmp_path: Path) -> None:
+    file = tmp_path / "none" / "erased"
+
+    assert_rejected(
+        command("tombstones", "save", str(file)), f"{file} cannot be written: No such file or directory"
+    )
+
+
+# --- after a restore of PostgreSQL ---
+
+
+@pytest.fixture
+def postgresql_copies(postgres: str) -> Iterator[Callable[[str], str]]:
+    """Copies a database, as a dump and its restore do."""
+    names = []
+
+    def copy(url: str) -> str:
+        names.append(f"copy_{uuid.uuid4().hex}")
+        return create_database(postgres, names[-1], url.rpartition("/")[2])
+
+    yield copy
+    for name in names:
+        drop_database(postgres, name)
+
+
+@pytest.mark.parametrize("kind", ["postgresql"], indirect=True)
+@pytest.mark.parametrize("saves_between", [True, False])
+def test_the_wrong_backup_and_then_the_right_one_bring_nobody_back(
+    command: Command,
+    settings: Settings,
+    postgresql_copies: Callable[[str], str],
+    tmp_path: Path,
+    saves_between: bool,
+) -> None:
+    """The steps of docs/operations.md, twice. The wrong backup contains none of these people."""
+    file = tmp_path / "erased"
+    wrong = postgresql_copies(settings.database)
+    load(settings.database, a_world())
+    right = postgresql_copies(settings.database)
+    erase_and_disable(command)
+
+    command("tombstones", "save", str(file))
+    first = command("tombstones", "apply", str(file), database_url=wrong)
+    if saves_between:
+        command("tombstones", "save", str(file), database_url=wrong)
+    second = command("tombstones", "apply", str(file), database_url=right)
+    again = command("tombstones", "apply", str(file), database_url=right)
+
+    assert [one.stdout for one in (first, second, again)] == [
+        "clients erased again: none\n",
+        "clients erased again: 2\ncaregiver accounts disabled again: 2\n",
+        "clients erased again: none\n",
+    ]
+    assert raw.run(right, PEOPLE) == [(1, "Zoë Client 1", False), (2, "erased", True)]
+    assert raw.run(right, CAREGIVERS) == [(1, False), (2, True)]
+    assert raw.run(right, TITLES) == [("",)]
+    assert raw.run(wrong, PEOPLE) == []
+    listed = command("erase", "--list", database_url=wrong).stdout
+    assert [line.split("\t")[0] for line in listed.splitlines()] == ["2"]
+    assert command("verify", database_url=right).stdout == "0 differences\n"
+
+
+@starting_with(a_world)
+def test_a_list_of_erased_clients_is_applied_and_audited(
+    command: Command, settings: Settings, tmp_path: Path
+) -> None:
+    file = tmp_path / "erased"
+    file.write_text("2\n99\n")
+
+    result = command("tombstones", "apply", str(file))
+
+    assert (result.exit_code, result.output) == (0, "clients erased again: 2\n")
+    assert [tuple(row) for row in raw.run(settings.database, TITLES)] == [("",)]
+    operations = "SELECT operation FROM audit_record ORDER BY id"
+    assert [row[0] for row in raw.run(settings.database, operations)] == ["erase"]
+
+
+def test_no_new_person_gets_the_id_of_an_erased_one(command: Command, tmp_path: Path) -> None:
+    file = tmp_path / "erased"
+    file.write_text("1\n2\n")
+
+    command("tombstones", "apply", str(file))
+    added = command(
+        "account", "add", "--role", "client", "--user", "new", "--name", "New", "--oppt-id", "O-1"
+    )
+
+    assert (added.exit_code, added.stdout) == (0, "3\n")
+
+
+# --- imports ---
+
+
+def import_lines(command: Command, tmp_path: Path, *records: Record) -> list[str]:
+    file = tmp_path / "more.jsonl"
+    file.write_bytes(b"\n".join(lines(records)))
+    result = command("import", str(file))
+    found = result.stderr.splitlines()
+    return [one.removeprefix(f"care-gateway: {file}, ") for one in found if one.startswith("care-gateway: ")]
+
+
+@starting_with(a_world)
+def test_rows_of_an_erased_client_are_not_imported(
+    command: Command, settings: Settings, tmp_path: Path
+) -> None:
+    erase_and_disable(command)
+    before = run_read(settings.database, all_rows())
+
+    mistakes = import_lines(
+        command,
+        tmp_path,
+        a_client(2, opptId="OPPT-9", userName="back"),
+        a_session(9, client=2, title="Very private"),
+        an_assignment(9, session=9),
+        an_assignment(8, session=4),
+        an_answer_set(9, assignment=4, saveType="DRAFT"),
+    )
+
+    assert mistakes[1:] == [
+        "line 2: clientId: client 2 is erased",
+        "line 4: sessionId: client 2 is erased",
+        "line 5: assignmentId: client 2 is erased",
+    ]
+    assert run_read(settings.database, all_rows()) == before
+
+
+def test_an_erased_client_who_is_missing_after_a_restore_is_not_imported(
+    command: Command, settings: Settings, tmp_path: Path
+) -> None:
+    file = tmp_path / "erased"
+    file.write_text("2\n")
+    command("tombstones", "apply", str(file))
+    before = run_read(settings.database, all_rows())
+
+    mistakes = import_lines(command, tmp_path, *people(), a_session(9, client=2))
+
+    assert mistakes == ["line 4: id: client 2 is erased"]
+    assert run_read(settings.database, all_rows()) == before
+
+
+def test_a_disabled_person_who_is_missing_after_a_restore_is_imported_disabled(
+    command: Command, settings: Settings, tmp_path: Path
+) -> None:
+    file = tmp_path / "disabled"
+    file.write_text(f"caregiver\t2\tdisabled\t{NOW_TEXT}\nclient\t1\tdisabled\t{NOW_TEXT}\n")
+    command("tombstones", "apply", str(file))
+
+    assert import_lines(command, tmp_path, *people()) == []
+
+    disabled = [tuple(map(bool, row)) for row in raw.run(settings.database, CAREGIVERS)]
+    assert [row[1] for row in disabled] == [False, True]
+    states = raw.run(settings.database, "SELECT is_disabled FROM client ORDER BY id")
+    assert [bool(row[0]) for row in states] == [True, False]
