@@ -145,6 +145,6 @@ def after(gateway: Gateway, seconds: int) -> None:
 def switch(gateway: Gateway, table: type[Caregiver] | type[Client], user: str, is_disabled: bool) -> None:
     async def run() -> None:
         async with transaction(gateway.settings.database) as tx:
-            await set_disabled(tx, table, user, is_disabled)
+            await set_disabled(tx, table, user, is_disabled, NOW)
 
     asyncio.run(run())
