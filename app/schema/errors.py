@@ -4,7 +4,7 @@ import re
 from typing import Any
 
 import strawberry
-from graphql import GraphQLError, GraphQLSyntaxError
+from graphql import FieldNode, GraphQLError, GraphQLSyntaxError
 from strawberry.types import ExecutionResult
 
 from app.care.errors import CareError, Refused, UserErrorCode, WrongAnswer, WrongAnswers
@@ -59,6 +59,8 @@ def code_of(error: GraphQLError) -> str:
     if isinstance(error, TooCostly):
         return TOO_COSTLY
     original = error.original_error
+    if is_wrong_value(error):
+        return INTERNAL
     if isinstance(original, CareError):
         return original.code
     if isinstance(original, OutcomeUnknown):
@@ -68,6 +70,15 @@ def code_of(error: GraphQLError) -> str:
     if original is not None and not isinstance(original, GraphQLError) and not is_unreadable_literal(error):
         return INTERNAL
     return "GRAPHQL_PARSE_FAILED" if isinstance(error, GraphQLSyntaxError) else "GRAPHQL_VALIDATION_FAILED"
+
+
+def is_wrong_value(error: GraphQLError) -> bool:
+    """Whether a field has a value that its type cannot have. An error with a path and another node than a
+    field is about an argument."""
+    original = error.original_error
+    if error.path is None or not isinstance(original, GraphQLError):
+        return False
+    return all(isinstance(node, FieldNode) for node in original.nodes or ())
 
 
 def is_unreadable_literal(error: GraphQLError) -> bool:
