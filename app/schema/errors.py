@@ -106,10 +106,18 @@ def without_input(message: str) -> str:
     return cut[: quoting.start()] + ("" if quoting[0].startswith(" Found") else ".")
 
 
+def position_of(error: GraphQLError) -> tuple[object, ...]:
+    """Sorts the errors of fields as the document does. They occur in the order in which statements end."""
+    if error.path is None or not error.locations:
+        return ()
+    return (error.locations[0], *((isinstance(step, str), step) for step in error.path))
+
+
 def response_body(result: ExecutionResult, request_id: str) -> dict[str, Any]:
     response: dict[str, Any] = {"data": result.data}
     if result.errors:
-        response["errors"] = [format_error(error, request_id) for error in result.errors]
+        errors = sorted(result.errors, key=position_of)
+        response["errors"] = [format_error(error, request_id) for error in errors]
     if result.extensions:
         response["extensions"] = result.extensions
     return response
