@@ -7,7 +7,7 @@ import orjson
 from starlette.types import Receive, Scope, Send
 
 from app.engine.schema import PreparingSchema
-from app.http.headers import SECURITY_HEADERS
+from app.http.headers import SECURITY_HEADERS, Headers, rate_limit_headers
 from app.http.messages import Reply
 from app.schema.errors import response_body
 from app.schema.transport.request_parsing import GraphQLRequest
@@ -24,13 +24,16 @@ def next_event(body: bytes) -> bytes:
     return b"event: next\ndata: %b\n\n" % body
 
 
-async def send_start(scope: Scope, send: Send, request_id: str) -> None:
+async def send_start(scope: Scope, send: Send, request_id: str, more: Headers = ()) -> None:
+    allowance = scope["state"].get("allowance")
     headers = [
         (b"content-type", b"text/event-stream"),
         (b"cache-control", b"no-store, no-transform"),
         (b"x-accel-buffering", b"no"),  # no buffering by proxies
         (b"x-request-id", request_id.encode()),
         *scope["state"].get("headers", SECURITY_HEADERS),
+        *more,
+        *(rate_limit_headers(allowance) if allowance is not None else ()),
     ]
     await send({"type": "http.response.start", "status": 200, "headers": headers})
 
@@ -38,7 +41,7 @@ async def send_start(scope: Scope, send: Send, request_id: str) -> None:
 async def send_result_as_events(scope: Scope, send: Send, reply: Reply, request_id: str) -> None:
     """Sends the result of a query or mutation to a client that accepts only event streams."""
     scope["state"]["status"] = 200
-    await send_start(scope, send, request_id)
+    await send_start(scope, send, request_id, reply.headers)
     await send({"type": "http.response.body", "body": next_event(reply.body) + COMPLETE})
 
 
