@@ -20,7 +20,8 @@ from tests.callers import run_read
 from tests.crash.changes import Homework, Request, compare, effects, is_sound
 from tests.crash.writers import GONE, SESSIONS_PATH, Writer, signed_in, tried
 from tests.db import raw
-from tests.live.processes import PATIENCE, Process, free_port
+from tests.live.processes import PATIENCE, Process
+from tests.ports import free_port
 
 AT_ONCE = 16
 

@@ -7,7 +7,6 @@ a module is named: that is started afresh.
 import multiprocessing
 import os
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -20,6 +19,8 @@ from pathlib import Path
 from typing import IO
 
 import httpx2
+
+from tests.ports import free_port
 
 ROOT = Path(__file__).parent.parent.parent
 PATIENCE = 60  # seconds until a process that does nothing is a failure
@@ -121,11 +122,6 @@ def run(*arguments: str, module: str = "", **care: str) -> subprocess.CompletedP
         text=True,
         timeout=PATIENCE,
     )
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as one:
-        return int(one.getsockname()[1])
 
 
 @dataclass

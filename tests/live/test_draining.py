@@ -15,7 +15,8 @@ from tests import keys
 from tests.callers import load
 from tests.factories import a_world
 from tests.live.edge import Connection, Edge, Response, homework, request, write_lock
-from tests.live.processes import PATIENCE, free_port, serving
+from tests.live.processes import PATIENCE, serving
+from tests.ports import free_port
 
 pytestmark = pytest.mark.live
 
