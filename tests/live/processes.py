@@ -92,6 +92,7 @@ def run_forked(
     prepare: Callable[[], None] | None,
 ) -> None:
     """Runs in the fork and continues like `app/__main__.py`."""
+    listen_to_interrupts()
     if prepare is not None:
         prepare()
     for number, file in enumerate(files, start=1):
@@ -103,6 +104,11 @@ def run_forked(
     from app.cli import main
 
     main(list(arguments), prog_name="python -m app")
+
+
+def listen_to_interrupts() -> None:
+    """A shell starts background jobs that ignore SIGINT, and all that they start ignores it too."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def start(*arguments: str, **care: str) -> Process:
@@ -177,6 +183,7 @@ def spawn(
         stdout=output,
         stderr=subprocess.STDOUT,
         text=True,
+        preexec_fn=listen_to_interrupts,  # the program sets its own handler, or gets the default one
     )
 
 
