@@ -112,11 +112,10 @@ async def look_at_each_host(url: str) -> list[Host]:
 
 
 async def open_pool(primary: Primary, connections: int, patience: float | None) -> tuple[Any, bool]:
-    """Returns a pool, and whether its connections lead through a pooler. One more connection is for the audit
-    records of reads."""
+    """Returns a pool, and whether its connections lead through a pooler."""
     pool = await asyncpg.create_pool(
         min_size=0,
-        max_size=connections + 1,
+        max_size=connections,
         command_timeout=patience,
         connect=primary.connect,
         init=prepare_connection,
