@@ -6,7 +6,6 @@ import os
 import pwd
 import secrets
 import shutil
-import socket
 import subprocess
 import tempfile
 import uuid
@@ -16,6 +15,8 @@ from pathlib import Path
 from queue import Empty, Queue, SimpleQueue
 from threading import Thread
 from urllib.parse import quote, urlsplit
+
+from tests.ports import free_port
 
 MEMORY = Path("/dev/shm")
 ROOM = 2**30  # bytes; a container may have much less there
@@ -225,11 +226,7 @@ def start(command: list[str], folder: Path) -> subprocess.Popen[str]:
 
 def free_ports() -> list[str]:
     """Several, because a stranger may take one before the server does."""
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(3)]
-    ports = [str(each.getsockname()[1]) for each in sockets]
-    for each in sockets:
-        each.close()
-    return ports
+    return [str(free_port()) for _ in range(3)]
 
 
 def port_from(keeper: subprocess.Popen[str]) -> int:

@@ -33,7 +33,8 @@ from tests.callers import Gateway, opened
 from tests.db import raw
 from tests.factories import NOW, a_world
 from tests.fault_injection import UNEXPECTED, Failing, kill_writer, raise_in
-from tests.live.processes import PATIENCE, free_port
+from tests.live.processes import PATIENCE
+from tests.ports import free_port
 from tests.rest_compat.legacy import ASSIGNMENTS, homework
 
 ON_SQLITE = pytest.mark.parametrize("kind", ["sqlite"], indirect=True)

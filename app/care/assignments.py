@@ -40,6 +40,9 @@ class LatenessState(StrEnum):
     OVERDUE = "OVERDUE"
 
 
+MAX_SECONDS = 2**31 - 1  # the largest Int of GraphQL: 68 years, and windows may lie further in the past
+
+
 @dataclass(frozen=True)
 class Lateness:
     state: LatenessState
@@ -57,7 +60,7 @@ def lateness(end_date: datetime | None, submit_date: datetime | None, now: datet
     if end_date is None or not is_past(end_date, measured):
         return Lateness(LatenessState.ON_TIME, 0)
     state = LatenessState.OVERDUE if submit_date is None else LatenessState.LATE
-    return Lateness(state, int((measured - end_date).total_seconds()))
+    return Lateness(state, min(int((measured - end_date).total_seconds()), MAX_SECONDS))
 
 
 def is_overdue(status: str, end_date: Moments | None, now: Moments, state_of_session: TimeState) -> bool:

@@ -1,13 +1,13 @@
 """The viewer, database and moment of a request: the first argument of every care function."""
 
-from asyncio import Future
-from collections.abc import Awaitable, Callable, Mapping
+from asyncio import CancelledError, Future, create_task, shield, wait
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from functools import partial
 from math import inf
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from app.care.budgets import KIB, Budget
 from app.care.errors import CareError, NotAllowed, NotSignedIn, ResponseTooLong
@@ -113,7 +113,7 @@ class Context:
         many rejections in a minute only the number is recorded."""
         if self.recorder is not None:
             about: About = [(None, None, dict(ids))] if ids else []
-            await self.recorder.refusals.keep(self.record_of(what, refusal.code, about))
+            await to_the_end(self.recorder.refusals.keep(self.record_of(what, refusal.code, about)))
         return refusal
 
     async def require_role(self, role: Role, what: str, ids: RowIds = NO_ROWS) -> int:
@@ -173,6 +173,17 @@ class Context:
         """The same, for a viewer with this role only."""
         self.signed_in_as(role)
         return self.access()
+
+
+async def to_the_end(work: Coroutine[Any, Any, Result]) -> Result:
+    """Ends the work also if the caller is cancelled. If a field fails, graphql-core cancels the fields beside
+    it, and waits for them before the response: a refusal among them must be recorded."""
+    task = create_task(work)
+    try:
+        return await shield(task)
+    except CancelledError:
+        await wait([task])
+        raise
 
 
 Get = Callable[[Context, list[int], Selection], Awaitable[list[Row]]]

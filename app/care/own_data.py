@@ -159,8 +159,12 @@ FEEDBACK = {"feedbackText": "text", "feedbackScore": "score", "feedbackSubmitDat
 LEVELS = (CLIENT, SESSION, ASSIGNMENT, ANSWER_SET, ANSWER, FEEDBACK)
 HEADER = tuple(name for columns in LEVELS for name in columns)
 
-FORMULA = tuple("=+-@＝＋－＠")  # first characters of a formula; some spreadsheets accept the wide forms too
+# The first characters of a formula; some spreadsheets accept the wide forms too.
+FORMULA = re.compile(r'[\s"]*[=+\-@＝＋－＠]')
 BREAK = ("\t", "\r", "\n")  # some spreadsheets begin the next cell at these characters
+# In many countries spreadsheets separate cells by `;`. Quotes then stand within a cell, where they do not
+# protect the separators and line breaks between them.
+SEPARATOR = re.compile(r"([;\t\r\n])")
 PLAIN_NUMBER = re.compile(r"[+-]?[0-9]+([.,][0-9]+)?")
 
 
@@ -210,10 +214,14 @@ def cell(value: Any) -> str:
         return "true" if value else "false"
     if isinstance(value, datetime):
         return value.isoformat().replace("+00:00", "Z")
-    return without_formula(value) if isinstance(value, str) else str(value)
+    return without_formulas(value) if isinstance(value, str) else str(value)
 
 
-def without_formula(text: str) -> str:
-    """Prefixes a formula with an apostrophe, so that a spreadsheet shows it as text."""
-    is_formula = text.lstrip().startswith(FORMULA) and not PLAIN_NUMBER.fullmatch(text)
-    return "'" + text if is_formula or text.startswith(BREAK) else text
+def without_formulas(text: str) -> str:
+    """Prefixes each formula with an apostrophe, so that a spreadsheet shows it as text."""
+    cells = ["'" + each if is_formula(each) else each for each in SEPARATOR.split(text)]
+    return "".join(["'" if text.startswith(BREAK) else "", *cells])
+
+
+def is_formula(text: str) -> bool:
+    return FORMULA.match(text) is not None and PLAIN_NUMBER.fullmatch(text.strip()) is None

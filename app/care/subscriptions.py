@@ -1,19 +1,19 @@
 """Subscriptions: events of the viewer's assignments after a position in the event log."""
 
-from collections.abc import Collection
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
+from typing import NamedTuple
 
 from app.care.assignments import NOT_WITHDRAWN
 from app.care.context import Context, Role, Viewer
 from app.care.errors import EventsExpired, NotFound
 from app.care.sessions import get_my_sessions
 from app.db.audit.records import EVENTS, SESSIONS
-from app.db.event_log import LoggedEvent, events_from, find_event, newest_stable_event
+from app.db.event_log import OPEN_TRANSACTIONS, LoggedEvent, events_from, find_event, newest_event
 from app.db.reader.access import reading_scope_values
 from app.db.reader.reads import Row, get_rows
 from app.db.reader.selection import AccessScope, Selection
-from app.db.sql import Operation
+from app.db.sql import DATABASE_KIND, Operation, Values
 from app.db.statements.retention import FIND_NEWEST_MARK
 from app.db.tables import MAX_ID, EventKind, Reminder
 
@@ -34,8 +34,10 @@ DUE_REMINDERS: Kinds = (EventKind.REMINDER_DUE,)
 KINDS_BY_ROLE = {Role.CAREGIVER: CAREGIVER_CHANGES, Role.CLIENT: CLIENT_CHANGES + DUE_REMINDERS}
 
 # PostgreSQL assigns ids before it commits, so an event can be committed after others with a higher id. A
-# position therefore remembers the ids of events that are younger than this one by one.
-STABLE_AGE = timedelta(seconds=60)
+# position therefore remembers the events one by one until no open transaction can add one before them. Of
+# events that are older than this, a new subscription assumes it; and so does Citus, whose open transactions
+# are those of many servers.
+OLD = timedelta(days=1)  # less than the shortest retention of events
 MAX_EVENTS = 100
 NO_LIMIT = 2**31 - 1
 
@@ -48,12 +50,22 @@ class EventFilter:
     session_id: int | None = None
 
 
+class NextFloor(NamedTuple):
+    """An id up to which no event can follow once these transactions have ended."""
+
+    id: int
+    open_transactions: frozenset[str]
+
+
 @dataclass(frozen=True)
 class EventPosition:
     """A position in the event log: after every event up to the id `floor`, and after the events `seen`."""
 
     floor: int
-    seen: Collection[int] = ()
+    seen: frozenset[int] = frozenset()
+    next_floor: NextFloor | None = None
+    last_id: int = 0  # has all events up to this id that were committed
+    complete_at: datetime | None = None  # had all events at this moment; None if more waited
 
 
 async def filter_changes(ctx: Context, session_id: int | None, is_in_session: bool) -> EventFilter:
@@ -114,15 +126,10 @@ def finding_event(access: AccessScope, kinds: Kinds, event_id: int) -> Operation
 
 
 def reading_current_position(access: AccessScope, event_filter: EventFilter) -> Operation[EventPosition]:
-    values = {
-        **(yield from reading_scope_values(access)),
-        "stable_before": access.now - STABLE_AGE,
-        "floor": 0,
-        "top": MAX_ID,
-    }
-    stable = yield newest_stable_event(access.role), values
-    floor = stable[0][0] if stable else 0
-    _, position = yield from reading_events(access, event_filter, EventPosition(floor), NO_LIMIT)
+    values = {**(yield from reading_scope_values(access)), "floor": 0, "top": MAX_ID}
+    floor = yield from finding_newest(access, values, is_old=True)
+    start = EventPosition(floor, complete_at=access.now)
+    _, position = yield from reading_events(access, event_filter, start, NO_LIMIT)
     return position
 
 
@@ -132,15 +139,55 @@ def reading_events(
     limit = min(len(position.seen) + most, NO_LIMIT)
     values = {
         **(yield from reading_scope_values(access)),
-        "stable_before": access.now - STABLE_AGE,
         "floor": position.floor,
         "limit": limit,
         "watched": event_filter.session_id,
     }
+    yield from refusing_removed(position, access.now)
     find = events_from(access.role, event_filter.kinds, event_filter.session_id is not None)
     found = [LoggedEvent(*row) for row in (yield find, values)]
-    values["top"] = found[-1].id if len(found) == limit else MAX_ID
-    stable = yield newest_stable_event(access.role), values
-    floor = stable[0][0] if stable else position.floor
+    is_complete = len(found) < limit
+    values["top"] = MAX_ID if is_complete else found[-1].id
+    floor, next_floor = yield from raising_floor(access, values, position.next_floor)
     new = [one for one in found if one.id not in position.seen]
-    return new, EventPosition(floor, frozenset(one.id for one in found if one.id > floor))
+    seen = frozenset([id for id in (*position.seen, *(one.id for one in found)) if id > floor])
+    last_id = found[-1].id if found else position.floor
+    return new, EventPosition(floor, seen, next_floor, last_id, access.now if is_complete else None)
+
+
+def refusing_removed(position: EventPosition, now: datetime) -> Operation[None]:
+    """Raises EventsExpired if retention may have removed an event that a slow subscriber has not received."""
+    if position.complete_at is None or now - position.complete_at > OLD:
+        [[last_removed]] = yield FIND_NEWEST_MARK, {}
+        if last_removed > max(position.floor, position.last_id):
+            raise EventsExpired
+
+
+def finding_newest(access: AccessScope, values: Values, is_old: bool) -> Operation[int]:
+    """The id of the newest event of the viewer after the floor, or of the newest old one; or the floor."""
+    found = yield newest_event(access.role, is_old), {**values, "old": access.now - OLD}
+    return int(found[0][0]) if found else int(values["floor"])
+
+
+def raising_floor(
+    access: AccessScope, values: Values, next_floor: NextFloor | None
+) -> Operation[tuple[int, NextFloor | None]]:
+    """The floor after a read of events, and the next one.
+
+    A change takes the id of its transaction before those of its events. So a transaction that adds an event
+    before a visible one is among the open ones, or has ended in the meantime. The read after their end sees
+    the events of all of them.
+    """
+    floor: int = values["floor"]
+    [kind] = yield DATABASE_KIND
+    newest = yield from finding_newest(access, values, is_old=kind == "citus")
+    if kind != "postgresql":  # SQLite has one writer
+        return newest, None
+    if next_floor is not None and not next_floor.open_transactions:
+        floor, next_floor = max(floor, min(next_floor.id, values["top"])), None
+    if newest == floor:
+        return floor, None
+    open_transactions = frozenset([row[0] for row in (yield OPEN_TRANSACTIONS, {})])
+    if next_floor is None:
+        return floor, NextFloor(newest, open_transactions)
+    return floor, NextFloor(next_floor.id, next_floor.open_transactions & open_transactions)

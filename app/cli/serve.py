@@ -4,6 +4,7 @@ import asyncio
 import gc
 import signal
 import socket
+from functools import partial
 
 import click
 
@@ -43,6 +44,7 @@ def run_server(
     import uvicorn  # slow to import
 
     from app.main import create_app, freeze_loaded_objects
+    from app.server.listener import run_single
 
     app = create_app(settings)  # workers create their own; this one reports errors early
     freeze_loaded_objects()
@@ -58,9 +60,9 @@ def run_server(
             start_aggregator(settings)
     signal.signal(signal.SIGINT, exit_normally)
     signal.signal(signal.SIGTERM, exit_normally)
+    run = partial(run_single, app) if workers == 1 else partial(uvicorn.run, "app.main:app")
     try:
-        uvicorn.run(
-            app if workers == 1 else "app.main:app",
+        run(
             workers=workers,
             host=host,
             port=port,

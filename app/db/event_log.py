@@ -9,7 +9,14 @@ from sqlalchemy import ColumnElement, select
 from app.db.moments import known_moment
 from app.db.reader.access import relationship_key
 from app.db.reader.selection import ViewerRole
-from app.db.sql import Statement, count_parameter, id_parameter, literal_text, moment_parameter
+from app.db.sql import (
+    Statement,
+    count_parameter,
+    id_parameter,
+    literal_text,
+    moment_parameter,
+    only_on_postgresql,
+)
 from app.db.tables import EVENT, EventKind
 
 
@@ -44,19 +51,24 @@ def events_from(role: ViewerRole, kinds: tuple[EventKind, ...], in_session: bool
 
 
 @lru_cache(maxsize=8)
-def newest_stable_event(role: ViewerRole) -> Statement:
-    """The newest event between `floor` and `top` before which no concurrent transaction can add one."""
-    return Statement(
-        select(EVENT.c.id)
-        .where(
-            relationship_key(EVENT, role, uses_index=True),
-            EVENT.c.id > id_parameter("floor"),
-            EVENT.c.id <= id_parameter("top"),
-            EVENT.c.moment <= moment_parameter("stable_before"),
-        )
-        .order_by(EVENT.c.id.desc())
-        .limit(1)
+def newest_event(role: ViewerRole, is_old: bool = False) -> Statement:
+    """The newest event between `floor` and `top`, or the newest from before the moment `old`."""
+    found = select(EVENT.c.id).where(
+        relationship_key(EVENT, role, uses_index=True),
+        EVENT.c.id > id_parameter("floor"),
+        EVENT.c.id <= id_parameter("top"),
     )
+    if is_old:
+        found = found.where(EVENT.c.moment <= moment_parameter("old"))
+    return Statement(found.order_by(EVENT.c.id.desc()).limit(1))
+
+
+# Every transaction that has changed something locks its own id until its changes are visible or undone.
+# Each role may read the locks of all.
+OPEN_TRANSACTIONS = only_on_postgresql(
+    "SELECT CAST(transactionid AS text) FROM pg_locks"
+    " WHERE locktype = 'transactionid' AND mode = 'ExclusiveLock' AND granted"
+)
 
 
 @lru_cache(maxsize=64)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from sqlalchemy import text
 
 from app.care.subscriptions import KINDS_BY_ROLE
-from app.db.event_log import events_from, find_event, newest_stable_event
+from app.db.event_log import events_from, find_event, newest_event
 from app.db.reader import document, levels
 from app.db.reader.access import CAREGIVERS_OF_CLIENT
 from app.db.reader.entities import ENTITIES, ToOne
@@ -44,7 +44,11 @@ def everyday_statements() -> Iterator[Everyday]:
             yield from reads_of(table)
     for role, kinds in KINDS_BY_ROLE.items():
         viewer = "client" if role == "CLIENT" else "caregiver"
-        of_role = (events_from(viewer, kinds, True), newest_stable_event(viewer), find_event(viewer, kinds))
+        of_role = (
+            events_from(viewer, kinds, True),
+            newest_event(viewer, is_old=True),
+            find_event(viewer, kinds),
+        )
         for statement in of_role:
             yield Everyday(f"the events of a {viewer}", statement, CAREGIVERS)
     yield Everyday("the caregivers of a client", CAREGIVERS_OF_CLIENT)

@@ -17,8 +17,10 @@ SECURITY_HEADERS = (  # of every response, see docs/decisions/0023
 )
 
 
-def rate_limit_headers(budget: Budget) -> list[tuple[bytes, bytes]]:
+def rate_limit_headers(budget: Budget | None) -> list[tuple[bytes, bytes]]:
     """draft-ietf-httpapi-ratelimit-headers: the quota, the remainder, and the seconds until it is full."""
+    if budget is None or not budget.points:
+        return []
     left, seconds = max(0, int(budget.left)), budget.seconds_until_full()
     return [
         (b"ratelimit-policy", b'"default";q=%d;w=%d' % (budget.points, MINUTE)),

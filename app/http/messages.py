@@ -39,7 +39,7 @@ async def send_reply(scope: Scope, send: Send, reply: Reply, request_id: str) ->
         *scope["state"].get("headers", SECURITY_HEADERS),
     ]
     budget = scope["state"].get("budget")
-    if budget is not None and budget.points:
+    if budget is not None:
         budget.charge_bytes(len(reply.body))  # also of a HEAD, whose body was made
         headers += rate_limit_headers(budget)
         if reply.status == 429 and not any(name == RETRY_AFTER[0] for name, _ in reply.headers):

@@ -4,7 +4,7 @@ import re
 from typing import Any
 
 import strawberry
-from graphql import GraphQLError, GraphQLSyntaxError
+from graphql import FieldNode, GraphQLError, GraphQLSyntaxError
 from strawberry.types import ExecutionResult
 
 from app.care.errors import CareError, Refused, ResponseTooLong, UserErrorCode, WrongAnswer, WrongAnswers
@@ -60,6 +60,8 @@ def code_of(error: GraphQLError) -> str:
     if isinstance(error, TooCostly):
         return TOO_COSTLY
     original = error.original_error
+    if is_wrong_value(error):
+        return INTERNAL
     if isinstance(original, CareError):
         return original.code
     if isinstance(original, OutcomeUnknown):
@@ -69,6 +71,15 @@ def code_of(error: GraphQLError) -> str:
     if original is not None and not isinstance(original, GraphQLError) and not is_unreadable_literal(error):
         return INTERNAL
     return "GRAPHQL_PARSE_FAILED" if isinstance(error, GraphQLSyntaxError) else "GRAPHQL_VALIDATION_FAILED"
+
+
+def is_wrong_value(error: GraphQLError) -> bool:
+    """Whether a field has a value that its type cannot have. An error with a path and another node than a
+    field is about an argument."""
+    original = error.original_error
+    if error.path is None or not isinstance(original, GraphQLError):
+        return False
+    return all(isinstance(node, FieldNode) for node in original.nodes or ())
 
 
 def is_unreadable_literal(error: GraphQLError) -> bool:
@@ -96,10 +107,18 @@ def without_input(message: str) -> str:
     return cut[: quoting.start()] + ("" if quoting[0].startswith(" Found") else ".")
 
 
+def position_of(error: GraphQLError) -> tuple[object, ...]:
+    """Sorts the errors of fields as the document does. They occur in the order in which statements end."""
+    if error.path is None or not error.locations:
+        return ()
+    return (error.locations[0], *((isinstance(step, str), step) for step in error.path))
+
+
 def response_body(result: ExecutionResult, request_id: str) -> dict[str, Any]:
     response: dict[str, Any] = {"data": result.data}
     if result.errors:
-        response["errors"] = [format_error(error, request_id) for error in result.errors]
+        errors = sorted(result.errors, key=position_of)
+        response["errors"] = [format_error(error, request_id) for error in errors]
     if result.extensions:
         response["extensions"] = result.extensions
     return response

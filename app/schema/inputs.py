@@ -101,7 +101,9 @@ class CloseSessionPayload(ChangePayload):
 class AssignHomeworkInput:
     session_id: ID = field(description="Id of a running session.")
     book_ids: list[ID] = field(description="Ids of 1 to 50 books of the catalogue. Duplicates are ignored.")
-    start_date: datetime = field(description="Start of the period in which the homework can be answered.")
+    start_date: datetime = field(
+        description="Start of the period in which the homework can be answered; may be in the past."
+    )
     end_date: datetime = field(description="Due date, not before `startDate`.")
     remind_dates: list[datetime] | None = field(
         default=None,

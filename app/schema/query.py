@@ -1,10 +1,11 @@
 """The queries, one field each. Each resolver reads its arguments and calls one function of `care`."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from datetime import datetime
-from typing import Annotated
+from typing import Annotated, Any, TypeVar
 
 import strawberry
+from graphql import FieldNode
 from strawberry import ID, argument, field
 
 from app.care import books, people
@@ -18,7 +19,7 @@ from app.care.assignments import (
 )
 from app.care.audit import list_audit_events
 from app.care.books import BookFilter
-from app.care.context import Context, Role
+from app.care.context import Context, Role, to_the_end
 from app.care.errors import NotFound, Unreadable
 from app.care.own_data import DataFormat, get_own_data
 from app.care.sessions import ORDERS as ORDERS_OF_SESSIONS
@@ -57,6 +58,8 @@ from app.schema.types.lists import (
 from app.schema.types.node import EitherId, Node, read_global_id, read_id, read_optional_id
 from app.schema.types.people import Viewer
 
+Result = TypeVar("Result")
+
 # Lookups by id, restricted to the viewer's rows.
 Lookup = Callable[[Context, list[int], Selection], Awaitable[list[Row]]]
 LOOKUPS: dict[Table, Lookup] = {
@@ -77,8 +80,24 @@ PERSONAL = {
 }
 
 
-async def look_up(info: Info, table: Table, text: str) -> Row:
+def look_up(info: Info, table: Table, text: str) -> Awaitable[Row]:
     """The row with this id. A row that the viewer cannot access is treated as missing."""
+    return beside_others(info, looking_up(info, table, text))
+
+
+def look_up_nodes(info: Info, ids: list[ID]) -> Awaitable[list[Row | None]]:
+    """Reads once per kind; None for an id that the viewer cannot access."""
+    return beside_others(info, looking_up_nodes(info, ids))
+
+
+def beside_others(info: Info, work: Coroutine[Any, Any, Result]) -> Awaitable[Result]:
+    """Only a field beside others can be cancelled by one that fails."""
+    selections = info.operation.selection_set.selections
+    is_alone = len(selections) == 1 and isinstance(selections[0], FieldNode)
+    return work if is_alone else to_the_end(work)
+
+
+async def looking_up(info: Info, table: Table, text: str) -> Row:
     info.context.signed_in()
     number = read_id(text, table)
     rows: list[Row] = []
@@ -93,8 +112,7 @@ async def look_up(info: Info, table: Table, text: str) -> Row:
     raise await info.context.refused(info.field_name, refusal, {} if number is None else {kind: [number]})
 
 
-async def look_up_nodes(info: Info, ids: list[ID]) -> list[Row | None]:
-    """Reads once per kind; None for an id that the viewer cannot access."""
+async def looking_up_nodes(info: Info, ids: list[ID]) -> list[Row | None]:
     info.context.signed_in()
     if len(ids) > MAX_PAGE_SIZE:
         raise Unreadable("ids", f"may hold at most {MAX_PAGE_SIZE} ids")

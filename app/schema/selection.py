@@ -138,15 +138,19 @@ class FieldCollector:
         self.root: Fields = [FieldDetails(node, None) for node in raw.field_nodes]
         self.return_type: Any = get_named_type(raw.return_type)
 
-    def collect(self, kind: GraphQLObjectType, fields: Fields) -> dict[str, Fields]:
-        """Response key -> the fields selected under it on an object of this type."""
-        return collect_subfields(
+    def collect(self, kind: GraphQLObjectType, fields: Fields) -> Fields:
+        """The fields selected below `fields` on an object of this type.
+
+        Fields with one response key can differ here: `fields` may stand in several places of the response,
+        as the `nodes` and `edges` of a list do.
+        """
+        groups = collect_subfields(
             self.schema, self.fragments, self.variables, self.operation, kind, fields
         ).grouped_field_set
+        return [each for group in groups.values() for each in group]
 
     def collect_named(self, kind: GraphQLObjectType, fields: Fields, name: str) -> Fields:
-        groups = self.collect(kind, fields).values()
-        return [each for group in groups if group[0].node.name.value == name for each in group]
+        return [each for each in self.collect(kind, fields) if each.node.name.value == name]
 
     def selection(self, table: Table, fields: Fields, columns: set[str] | None = None) -> Selection:
         builder = SelectionBuilder(table, columns or set())
@@ -156,18 +160,18 @@ class FieldCollector:
     def gather(self, builder: SelectionBuilder, fields: Fields) -> None:
         """Adds the columns and linked rows that the fields below `fields` need.
 
-        Aliases of one field are gathered together, as separate passes would double the work on each level.
+        Selections of one field are gathered together, as separate passes would double the work on each level.
         """
         kind: Any = self.schema.type_map[builder.table.__name__]
         groups: dict[str, tuple[GraphQLField, Fields]] = {}
-        for group in self.collect(kind, fields).values():
-            name = group[0].node.name.value
+        for each in self.collect(kind, fields):
+            name = each.node.name.value
             if name.startswith("__"):
                 continue
             definition = kind.fields[name]
             if definition.args:
-                name = page_key(name, self.arguments(definition, group))
-            groups.setdefault(name, (definition, []))[1].extend(group)
+                name = page_key(name, self.arguments(definition, [each]))
+            groups.setdefault(name, (definition, []))[1].append(each)
         for definition, group in groups.values():
             self.gather_field(builder, definition, group)
 

@@ -2,6 +2,7 @@
 only the number is recorded, so that an account cannot fill the disk."""
 
 import re
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -128,6 +129,31 @@ def test_a_rejected_graphql_read_is_recorded(
     send(caller, question)
 
     assert audited(gateway.settings.database) == [(role.upper(), number, field, outcome, about)]
+
+
+FAILS_FIRST = "sessions(first: 0) { totalCount }"  # without a statement; its error leaves no data
+
+
+@pytest.mark.parametrize(
+    "question", [each for each in BY_GRAPHQL if each[2].startswith("{")], ids=itemgetter(2)
+)
+def test_a_rejected_read_beside_a_field_that_fails_is_recorded(
+    gateway: Gateway, question: tuple[str, str, str, str, list[Any]]
+) -> None:
+    """A field that fails cancels those beside it, whose statements may still run."""
+    role, field, query, outcome, about = question
+    caller, number = (gateway.as_caregiver(2), 2) if role == "caregiver" else (gateway.as_client(1), 1)
+
+    for together in (
+        f"{{ {FAILS_FIRST} {query[1:]}",
+        f"{{ ...of {query[1:]} fragment of on Query {{ {FAILS_FIRST} }}",
+        f"query {{ ... @include(if: true) {{ {query[1:-1]} {FAILS_FIRST} }} }}",
+    ):
+        response = caller.graphql(together)
+        assert response["data"] is None
+        assert "UNREADABLE" in [error["extensions"]["code"] for error in response["errors"]]
+
+    assert audited(gateway.settings.database) == [(role.upper(), number, field, outcome, about)] * 3
 
 
 def test_a_rejected_legacy_request_is_recorded(gateway: Gateway) -> None:

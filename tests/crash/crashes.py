@@ -18,9 +18,10 @@ from app.db.drivers.interface import sqlite_path
 from app.db.session_counters import differences
 from tests.callers import run_read
 from tests.crash.changes import Homework, Request, compare, effects, is_sound
-from tests.crash.writers import GONE, SESSIONS_PATH, Writer, signed_in, tried
+from tests.crash.writers import GONE, SESSIONS_PATH, Writer, tried_patiently
 from tests.db import raw
-from tests.live.processes import PATIENCE, Process, free_port
+from tests.live.processes import PATIENCE, Process
+from tests.ports import free_port
 
 AT_ONCE = 16
 
@@ -67,7 +68,7 @@ class Crashes:
                 self.wait_until_ready(process, port)
                 self.check_counts(port)
                 self.check_retries(port)
-                futures = [pool.submit(writer.write, port) for writer in self.writers]
+                futures = [pool.submit(writer.write_patiently, port) for writer in self.writers]
                 yield port, futures
             finally:
                 process.kill()
@@ -167,10 +168,10 @@ class Crashes:
         counted = dict(raw.run(self.url, "SELECT session_id, count(*) FROM assignment GROUP BY session_id"))
         connection = HTTPConnection("127.0.0.1", port, timeout=PATIENCE)
         for session in sorted({writer.session for writer in self.writers}):
-            connection.request("GET", SESSIONS_PATH, headers=signed_in("CLIENT", f"client-{session}"))
-            response = connection.getresponse()
-            [shown] = json_of(response.read())["content"]
-            found = (response.status, shown["assignmentCount"])
+            read = Request(None, "CLIENT", f"client-{session}", "GET", SESSIONS_PATH, b"", None)
+            status, answer, _ = tried_patiently(connection, read)
+            [shown] = json_of(answer)["content"]
+            found = (status, shown["assignmentCount"])
             assert found == (200, counted.get(session, 0)), (session, found, counted)
         connection.close()
 
@@ -211,7 +212,7 @@ OTHERS = """SELECT count(*) FROM pg_stat_activity
 def tried_alone(port: int, request: Request) -> tuple[int, bytes, bool]:
     connection = HTTPConnection("127.0.0.1", port, timeout=PATIENCE)
     try:
-        return tried(connection, request)
+        return tried_patiently(connection, request)
     finally:
         connection.close()
 

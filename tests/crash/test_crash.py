@@ -28,6 +28,13 @@ def test_acknowledged_changes_survive_a_killed_process(crashes: Crashes) -> None
     crashes.run_and_kill(100)
 
 
+@pytest.mark.sqlite_only
+def test_a_rejection_by_a_busy_service_is_repeated(crashes: Crashes) -> None:
+    crashes.care["most_requests"] = "1"
+
+    crashes.run_and_kill(100)
+
+
 @pytest.mark.soak
 def test_acknowledged_changes_survive_many_killed_processes(crashes: Crashes) -> None:
     kills = 0

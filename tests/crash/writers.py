@@ -1,6 +1,7 @@
 """Writers that send requests as fast as possible until the service is gone, and record them."""
 
 import json
+import time
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -43,7 +44,10 @@ def a_world(sessions: int) -> list[Record]:
 
 
 class Unavailable(Exception):
-    """The service runs, but its database does not."""
+    """The service is overloaded, or its database does not run."""
+
+
+RETRY_SECONDS = 1  # the Retry-After of the service
 
 
 @dataclass
@@ -69,6 +73,14 @@ class Writer:
             pass
         finally:
             connection.close()
+
+    def write_patiently(self, port: int) -> None:
+        """Repeats what an overloaded service has rejected, as a client does."""
+        while True:
+            try:
+                return self.write(port)
+            except Unavailable:
+                time.sleep(RETRY_SECONDS)
 
     def resumed(self) -> Request:
         if self.unanswered is not None and self.unanswered.may_be_repeated:
@@ -185,6 +197,12 @@ def send(connection: HTTPConnection, request: Request) -> tuple[bytes, bool]:
     return answer, is_again
 
 
+def tried_patiently(connection: HTTPConnection, request: Request) -> tuple[int, bytes, bool]:
+    while (found := tried(connection, request))[0] == 503:
+        time.sleep(RETRY_SECONDS)
+    return found
+
+
 def tried(connection: HTTPConnection, request: Request) -> tuple[int, bytes, bool]:
     headers = {"content-type": "application/json", **signed_in(request.role, request.user)}
     if request.key is not None:
@@ -192,6 +210,8 @@ def tried(connection: HTTPConnection, request: Request) -> tuple[int, bytes, boo
     connection.request(request.method, request.path, request.body, headers)
     response = connection.getresponse()
     answer = response.read()
+    if response.status == 503:
+        assert response.getheader("retry-after") == str(RETRY_SECONDS)
     return response.status, answer, response.getheader("idempotency-replayed") == "true"
 
 

@@ -26,7 +26,7 @@ from app.db.tables import TombstoneState, table_of
 from tests.callers import load, run_read, run_write
 from tests.db import raw
 from tests.db.overlapping import until_blocked
-from tests.factories import NOW, a_book, a_world
+from tests.factories import NOW, a_book, a_module, a_world
 
 # Indexes of expressions: SQLAlchemy does not reflect them on SQLite, and PostgreSQL rewrites the expressions.
 BY_EXPRESSION = {"ix_assignment_caregiver_due"}
@@ -294,3 +294,16 @@ def test_a_database_url_may_have_parameters_of_postgresql(database_url: str, kin
     asyncio.run(migrate(url))
 
     assert run_read(url, stored_version()) == newest_version()
+
+
+def test_migrating_stores_the_words_that_a_search_finds(database_url: str) -> None:
+    """An earlier version may have found other words in the names."""
+    load(database_url, [a_module(1), a_book(1, name="Mood"), a_book(2, name="की"), a_book(3, name="…")])
+    words = "SELECT book_id, word FROM book_word ORDER BY book_id"
+    before = raw.run(database_url, words)
+    raw.run(database_url, "UPDATE book_word SET word = 'क' WHERE book_id = 2")
+    raw.run(database_url, "INSERT INTO book_word (word, book_id) VALUES ('old', 3)")
+
+    asyncio.run(migrate(database_url))
+
+    assert raw.run(database_url, words) == before == [(1, "mood"), (2, "की")]

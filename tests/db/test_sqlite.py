@@ -12,9 +12,9 @@ from sqlalchemy import text
 
 from app.db.admin.orm import transaction
 from app.db.drivers.factory import open_database
-from app.db.drivers.interface import DatabaseError
+from app.db.drivers.interface import Database, DatabaseError
 from app.db.sql import Operation, Statement
-from tests.callers import run_read, run_write
+from tests.db.operations import with_database
 
 on_sqlite = pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
 
@@ -97,11 +97,16 @@ def other_defaults(monkeypatch: pytest.MonkeyPatch) -> None:
 @on_sqlite
 @pytest.mark.usefixtures("other_defaults")
 def test_connections_of_the_service_are_durable_and_checked(database_url: str) -> None:
-    on_the_loop = EXPECTED | {
-        "busy_timeout": 0
-    }  # a read that finds a lock continues in a thread and waits there
-    assert run_read(database_url, pragmas()) == on_the_loop
-    assert run_write(database_url, pragmas()) == EXPECTED
+    """A read on the loop that finds a lock continues in a thread and waits there."""
+
+    async def use(db: Database) -> list[dict[str, object]]:
+        return [await db.read(pragmas()), await db.write(pragmas())]
+
+    on_the_loop, written = with_database(database_url, use, loop_read_ms=60_000)
+    in_a_thread, _ = with_database(database_url, use, loop_read_ms=0)
+
+    assert on_the_loop == EXPECTED | {"busy_timeout": 0}
+    assert (in_a_thread, written) == (EXPECTED, EXPECTED)
 
 
 @on_sqlite

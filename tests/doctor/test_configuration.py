@@ -1,7 +1,6 @@
 """Promise: the doctor finds problems of the settings, the keys, the trusted documents and the webhook."""
 
 import json
-import socket
 from pathlib import Path
 
 import pytest
@@ -11,6 +10,7 @@ from tests import keys
 from tests.auth.issuer import jwk, serving_issuer
 from tests.doctor.conftest import Diagnose, run
 from tests.events.receiver import SECRET, receiving
+from tests.ports import free_port
 
 pytestmark = pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
 ROLE = "query Role { viewer { role } }"
@@ -209,9 +209,7 @@ def test_the_webhook_is_connected_to_without_a_request(diagnose: Diagnose) -> No
 
 
 def test_an_unreachable_webhook_is_reported(diagnose: Diagnose) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as one:
-        port = one.getsockname()[1]
-    address = f"http://127.0.0.1:{port}/care"
+    address = f"http://127.0.0.1:{free_port()}/care"
 
     [(verdict, message)] = diagnose("webhook", webhook_url=address, webhook_secret=SECRET)
 

@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 
 Pool = Mapping[str, Sequence[Any]]  # values by `Type.field(argument)`, by the argument's name, or by its type
 CONDITIONS = ("yes", "no", "maybe")
+Where = tuple[str, ...] | None  # the response keys above; None in a fragment, which can be spread anywhere
 
 
 @dataclass(frozen=True)
@@ -39,7 +40,8 @@ class OperationWriter:
     most_fields: int
     fragments: list[tuple[str, str, str]] = field(default_factory=list)  # name, type, text
     variables: dict[str, tuple[str, Any]] = field(default_factory=dict)  # name -> declared type, value
-    written: dict[str, str] = field(default_factory=dict)  # response key -> arguments
+    # Response key -> field and arguments: everywhere under None, and in one place of the response.
+    written: dict[tuple[Where, str], tuple[str, str]] = field(default_factory=dict)
 
     def some(self, most: int, least: int = 0) -> int:
         return self.draw(st.integers(least, most))
@@ -52,22 +54,22 @@ class OperationWriter:
 
     # --- selections ---
 
-    def selection(self, kind: Any, depth: int) -> str:
-        parts = [self.part(kind, depth) for _ in range(self.some(self.most_fields, least=2))]
+    def selection(self, kind: Any, depth: int, where: Where) -> str:
+        parts = [self.part(kind, depth, where) for _ in range(self.some(self.most_fields, least=2))]
         return "{ " + " ".join(parts) + " }"
 
-    def part(self, kind: Any, depth: int) -> str:
+    def part(self, kind: Any, depth: int, where: Where) -> str:
         choice = self.some(11)
         if choice == 0:
             return "__typename" if self.one_in(2) else f"kind: __typename {self.condition()}"
         if choice == 1 and depth > 0:
-            return f"... {self.condition()} {self.selection(kind, depth - 1)}"
+            return f"... {self.condition()} {self.selection(kind, depth - 1, where)}"
         if choice == 2 and depth > 0:
             other = self.fitting(kind)
-            return f"... on {other.name} {self.condition()} {self.selection(other, depth - 1)}"
+            return f"... on {other.name} {self.condition()} {self.selection(other, depth - 1, where)}"
         if choice == 3 and depth > 0:
             return f"...{self.fragment(kind, depth)} {self.condition()}"
-        return self.field(kind, depth)
+        return self.field(kind, depth, where)
 
     def fitting(self, kind: Any) -> Any:
         """A type that a value of this type may also have."""
@@ -80,12 +82,12 @@ class OperationWriter:
         known = [name for name, on, _ in self.fragments if on == kind.name]
         if known and self.one_in(2):
             return str(self.one_of(known))
-        text = self.selection(kind, depth - 1)
+        text = self.selection(kind, depth - 1, None)
         name = f"f{len(self.fragments)}"
         self.fragments.append((name, kind.name, text))
         return name
 
-    def field(self, kind: Any, depth: int) -> str:
+    def field(self, kind: Any, depth: int, where: Where) -> str:
         fields: dict[str, GraphQLField] = getattr(kind, "fields", {})
         names = [
             name
@@ -95,17 +97,25 @@ class OperationWriter:
         if not names:
             return "__typename"
         name = self.one_of(names)
-        return self.one_field(kind, name, fields[name], depth)
+        return self.one_field(kind, name, fields[name], depth, where)
 
-    def one_field(self, kind: Any, name: str, definition: GraphQLField, depth: int) -> str:
+    def one_field(self, kind: Any, name: str, definition: GraphQLField, depth: int, where: Where = ()) -> str:
+        """Fields that are merged must be the same: those with one response key in one place. A key that ends
+        in `here` can mean something else in another place, such as below `edges` and below `nodes`."""
         arguments = self.arguments(kind, name, definition)
-        # One response key means one thing, wherever it stands: two that differ could not be merged.
         is_plain = self.one_in(2) and not arguments and name not in AMBIGUOUS
         key = name if is_plain else f"{kind.name}_{name}_{self.some(1)}"
-        arguments = self.written.setdefault(key, arguments)
+        if not is_plain and where is not None and self.one_in(2):
+            key = f"{kind.name}_here"
+            name, arguments = self.written.setdefault((where, key), (name, arguments))
+            definition = kind.fields[name]
+        else:
+            arguments = self.written.setdefault((None, key), (name, arguments))[1]
         text = f"{'' if key == name else f'{key}: '}{name}{arguments} {self.condition()}"
         named = get_named_type(definition.type)
-        return f"{text} {self.selection(named, depth - 1)}" if is_composite_type(named) else text
+        if not is_composite_type(named):
+            return text
+        return f"{text} {self.selection(named, depth - 1, None if where is None else (*where, key))}"
 
     def condition(self) -> str:
         choice = self.some(9)
@@ -151,7 +161,9 @@ class OperationWriter:
         self, root: GraphQLObjectType, word: str, depth: int, most_roots: int, roots: Sequence[str]
     ) -> GeneratedOperation:
         parts = [self.part_of_root(root, depth, roots) for _ in range(self.some(most_roots, least=1))]
-        body = "{ " + " ".join(parts) + " }"
+        return self.assembled(word, "{ " + " ".join(parts) + " }")
+
+    def assembled(self, word: str, body: str) -> GeneratedOperation:
         fragments = [f"fragment {name} on {kind} {text}" for name, kind, text in self.fragments]
         used = set(re.findall(r"\$(\w+)", " ".join((body, *fragments))))
         declared = ", ".join(f"${name}: {kind}" for name, (kind, _) in self.variables.items() if name in used)
@@ -161,7 +173,7 @@ class OperationWriter:
 
     def part_of_root(self, root: GraphQLObjectType, depth: int, roots: Sequence[str]) -> str:
         if self.one_in(8):
-            return self.part(root, depth)
+            return self.part(root, depth, ())
         name = self.one_of(roots)
         return self.one_field(root, name, root.fields[name], depth)
 
@@ -199,3 +211,24 @@ def operations(
     assert root is not None
     writer = OperationWriter(draw, schema, pool, most_fields)
     return writer.operation(root, word, depth, most_roots, roots or list(root.fields))
+
+
+@st.composite
+def lists_by_edges_and_nodes(
+    draw: st.DrawFn, schema: GraphQLSchema, pool: Pool, depth: int = 3, most_fields: int = 5
+) -> GeneratedOperation:
+    """A list of the schema by `edges` if `$byEdges`, and by `nodes` if `$byNodes`, with other selections."""
+    assert schema.query_type is not None
+    writer = OperationWriter(draw, schema, pool, most_fields)
+    writer.variables |= {name: ("Boolean! = true", None) for name in ("byEdges", "byNodes")}
+    lists = {
+        name: get_named_type(get_named_type(each.type).fields["nodes"].type)
+        for name, each in schema.query_type.fields.items()
+        if get_named_type(each.type).name.endswith("Connection")
+        and not any(map(is_required_argument, each.args.values()))
+    }
+    name = writer.one_of(list(lists))
+    by_edges = writer.selection(lists[name], depth, ("edges", "node"))
+    by_nodes = writer.selection(lists[name], depth, ("nodes",))
+    branches = f"edges @include(if: $byEdges) {{ node {by_edges} }} nodes @include(if: $byNodes) {by_nodes}"
+    return writer.assembled("query", f"{{ {name} {{ {branches} }} }}")

@@ -8,8 +8,9 @@ Derandomised, so that a failure is reproducible. Many more and random ones with
 import asyncio
 import logging
 import shutil
-from collections.abc import Generator, Iterator
-from dataclasses import dataclass
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 from random import Random
 from typing import Any, TypeVar
@@ -24,6 +25,7 @@ from app.db.drivers.factory import open_database
 from app.db.drivers.interface import Database
 from app.db.sql import LongWork, Operation, Step, changes_of
 from app.engine.schema import PreparingSchema
+from app.schema.errors import code_of
 from app.schema.schema import Schema, build_schema
 from tests.callers import load
 from tests.db import raw
@@ -40,7 +42,7 @@ from tests.engine.library import (
     run,
     run_to_the_end,
 )
-from tests.engine.queries import GeneratedOperation, Pool, operations
+from tests.engine.queries import GeneratedOperation, Pool, lists_by_edges_and_nodes, operations
 from tests.engine.random_objects import value_of
 from tests.factories import NOW, a_world
 from tests.schema.worlds import global_id, in_base64
@@ -350,7 +352,7 @@ class CorruptingDatabase:
 
 @dataclass(frozen=True)
 class Care:
-    """The real schema, prepared and plain, over a damaged world."""
+    """The real schema, prepared and plain, over a random world."""
 
     prepared: Schema
     plain: Schema
@@ -358,16 +360,29 @@ class Care:
     runner: asyncio.Runner
 
     def _repr_pretty_(self, printer: Any, _: bool) -> None:
-        printer.text("<the damaged world>")
+        printer.text("<a random world>")
 
 
 @pytest.fixture(scope="module")
 def care(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Care]:
-    path: Path = tmp_path_factory.mktemp("engine") / "care.db"
-    url = f"sqlite:///{path}"
+    damages = ("DROP INDEX uq_answer_set_submission", "DROP INDEX uq_answer_set_draft", *DAMAGES)
+    with a_random_world(tmp_path_factory.mktemp("engine"), damages) as care:
+        yield care
+
+
+@pytest.fixture(scope="module")
+def undamaged(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Care]:
+    with a_random_world(tmp_path_factory.mktemp("undamaged")) as care:
+        yield care
+
+
+@contextmanager
+def a_random_world(folder: Path, damages: Sequence[str] = ()) -> Iterator[Care]:
+    url = f"sqlite:///{folder}/care.db"
     asyncio.run(migrate(url))
-    put_random_world(url)
-    raw.run(url, "DROP INDEX uq_answer_set_submission", "DROP INDEX uq_answer_set_draft", *DAMAGES)
+    put_random_world(url, is_damaged=bool(damages))
+    if damages:
+        raw.run(url, *damages)
     logger = logging.getLogger("care.graphql")
     level, logger.level = logger.level, logging.CRITICAL  # faults are meant here
     with asyncio.Runner() as runner:
@@ -376,7 +391,7 @@ def care(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Care]:
         yield Care(build_schema(), build_schema(prepares=False), db, runner)
         runner.run(db.close())
     logger.setLevel(level)
-    shutil.rmtree(path.parent)
+    shutil.rmtree(folder)
 
 
 @dataclass(frozen=True)
@@ -398,6 +413,9 @@ REQUESTERS = st.builds(
     st.integers(0, 10_000),
     st.sampled_from((0.0, 0.0, 0.0, 0.004, 0.02)),
 )
+
+
+UNHARMED_REQUESTERS = REQUESTERS.map(lambda each: replace(each, share=0.0))
 
 
 async def care_outcome(
@@ -452,6 +470,34 @@ def test_queries_of_one_service_root_give_the_same_result(
     care: Care, operation: GeneratedOperation, requester: Requester
 ) -> None:
     compare_in_care(care, operation, requester)
+
+
+@some(60)
+@given(operation=lists_by_edges_and_nodes(CARE_SCHEMA, CARE), requester=UNHARMED_REQUESTERS)
+def test_a_list_by_edges_and_nodes_has_what_each_has_alone(
+    undamaged: Care, operation: GeneratedOperation, requester: Requester
+) -> None:
+    """One name can mean different things below `edges` and below `nodes`."""
+
+    async def outcome(**branches: bool) -> tuple[Any, list[str]]:
+        variables = {**operation.variables, **branches}
+        result = await undamaged.prepared.execute(operation.text, variables, requester.context(undamaged.db))
+        return result.data, [code_of(each) for each in result.errors or ()]
+
+    async def outcomes() -> list[tuple[Any, list[str]]]:
+        return [
+            await run_to_the_end(outcome(byEdges=by_edges, byNodes=by_nodes))
+            for by_edges, by_nodes in ((True, False), (False, True), (True, True))
+        ]
+
+    ready(undamaged.prepared)
+    (by_edges, in_edges), (by_nodes, in_nodes), (together, in_both) = undamaged.runner.run(outcomes())
+
+    assert "INTERNAL" not in in_edges + in_nodes + in_both
+    assert bool(in_both) == bool(in_edges or in_nodes)
+    if not in_both:
+        [(key, edges)], [(_, nodes)] = by_edges.items(), by_nodes.items()
+        assert together == {key: {**edges, **nodes}}
 
 
 LISTS = """

@@ -7,7 +7,6 @@ a module is named: that is started afresh.
 import multiprocessing
 import os
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -20,6 +19,8 @@ from pathlib import Path
 from typing import IO
 
 import httpx2
+
+from tests.ports import free_port
 
 ROOT = Path(__file__).parent.parent.parent
 PATIENCE = 60  # seconds until a process that does nothing is a failure
@@ -91,6 +92,7 @@ def run_forked(
     prepare: Callable[[], None] | None,
 ) -> None:
     """Runs in the fork and continues like `app/__main__.py`."""
+    listen_to_interrupts()
     if prepare is not None:
         prepare()
     for number, file in enumerate(files, start=1):
@@ -102,6 +104,11 @@ def run_forked(
     from app.cli import main
 
     main(list(arguments), prog_name="python -m app")
+
+
+def listen_to_interrupts() -> None:
+    """A shell starts background jobs that ignore SIGINT, and all that they start ignores it too."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def start(*arguments: str, **care: str) -> Process:
@@ -121,11 +128,6 @@ def run(*arguments: str, module: str = "", **care: str) -> subprocess.CompletedP
         text=True,
         timeout=PATIENCE,
     )
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as one:
-        return int(one.getsockname()[1])
 
 
 @dataclass
@@ -181,6 +183,7 @@ def spawn(
         stdout=output,
         stderr=subprocess.STDOUT,
         text=True,
+        preexec_fn=listen_to_interrupts,  # the program sets its own handler, or gets the default one
     )
 
 

@@ -15,7 +15,8 @@ from urllib.parse import urlsplit
 
 import httpx2
 
-from tests.live.processes import PATIENCE, Process, free_port, spawn
+from tests.live.processes import PATIENCE, Process, spawn
+from tests.ports import free_port
 
 Answer = bytes | Callable[[], bytes]
 LENGTH = re.compile(rb"\r\ncontent-length: (\d+)", re.IGNORECASE)

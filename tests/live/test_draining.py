@@ -3,24 +3,33 @@
 import asyncio
 import json
 import signal
+import socket
 import time
 from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import httpx2
 import pytest
+import uvicorn
 
 from app.db.admin.migrate import migrate
+from app.main import create_app
+from app.server.listener import AcceptingServer
+from app.server.protocol import EdgeProtocol
+from app.server.sockets import EdgeSocket
+from app.settings import Environment, Settings
 from tests import keys
 from tests.callers import load
 from tests.factories import a_world
 from tests.live.edge import Connection, Edge, Response, homework, request, write_lock
-from tests.live.processes import PATIENCE, free_port, serving
+from tests.live.processes import PATIENCE, serving
+from tests.ports import free_port
 
 pytestmark = pytest.mark.live
 
 LIVEZ = request("GET", "/livez")
 READYZ = request("GET", "/readyz")
+CLIENTS = 20
 
 
 @pytest.mark.parametrize("workers", ["1", "2"])
@@ -74,6 +83,32 @@ def test_workers_stop_when_their_parent_is_killed(tmp_path: Path) -> None:
     assert (response.status, response.headers["connection"], rest, code) == (200, "close", b"", 0)
     assert log.count("Application shutdown complete.") == 2
     assert ("Traceback" in log, "ERROR" in log) == (False, False)
+
+
+def test_connections_that_have_arrived_are_served(tmp_path: Path) -> None:
+    """The system has accepted them, and the loop has not yet, when the process stops to listen. There are
+    many, because a process that drains closes each connection after its response."""
+    url = f"sqlite:///{tmp_path}/care.db"
+    asyncio.run(migrate(url))
+    settings = Settings(env=Environment.DEVELOPMENT, database_url=url, token_key=keys.public_pem())
+
+    async def stopped() -> list[bytes]:
+        config = uvicorn.Config(
+            create_app(settings), "127.0.0.1", 0, http=EdgeProtocol, ws=EdgeSocket, log_level="warning"
+        )
+        config.load()
+        server = AcceptingServer(config)
+        server.lifespan = config.lifespan_class(config)
+        await server.startup()
+        address = server.servers[0].sockets[0].getsockname()
+        with ExitStack() as stack:
+            clients = [stack.enter_context(socket.create_connection(address)) for _ in range(CLIENTS)]
+            for client in clients:
+                client.sendall(LIVEZ)
+            await server.shutdown()
+            return [client.recv(15) for client in clients]
+
+    assert asyncio.run(stopped()) == [b"HTTP/1.1 200 OK"] * CLIENTS
 
 
 def wait_until_port_is_closed(edge: Edge) -> None:

@@ -20,7 +20,8 @@ from app.dev.tokens import KEY_FILE, public_key
 from app.settings import Environment, Settings
 from tests.callers import run_read
 from tests.db import raw
-from tests.live.processes import PATIENCE, Served, environment, free_port, run, serving, start
+from tests.live.processes import PATIENCE, Served, environment, run, serving, start
+from tests.ports import free_port
 
 pytestmark = pytest.mark.live
 ASSIGNMENTS = "/gateway/profile/caregiver/session/assignment"

@@ -20,7 +20,8 @@ from tests import keys
 from tests.callers import load
 from tests.factories import a_world
 from tests.live.edge import Connection, Edge, request
-from tests.live.processes import free_port, serving
+from tests.live.processes import serving
+from tests.ports import free_port
 
 pytestmark = pytest.mark.live
 

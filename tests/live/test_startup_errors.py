@@ -10,7 +10,8 @@ import pytest
 
 from app.db.drivers.interface import sqlite_path
 from tests import keys
-from tests.live.processes import PATIENCE, free_port, run, start
+from tests.live.processes import PATIENCE, run, start
+from tests.ports import free_port
 
 pytestmark = pytest.mark.live
 TABLES = "the database has no tables; run `care-gateway migrate`"

@@ -12,8 +12,9 @@ from app.schema.types.node import global_id
 from tests import keys
 from tests.callers import load
 from tests.factories import a_world
-from tests.live.processes import PATIENCE, free_port, serving
+from tests.live.processes import PATIENCE, serving
 from tests.live.subscribers import assign, change, receive, subscribe_by_event_stream, subscribe_by_websocket
+from tests.ports import free_port
 from tests.schema.listening import insert_event
 
 pytestmark = pytest.mark.live

@@ -167,8 +167,9 @@ class Stream:
 def streaming(
     caller: Caller, query: str, accept: str = "text/event-stream", **variables: Any
 ) -> Iterator[Stream]:
+    more: dict[str, str] = variables.pop("headers", {})
     request = {"query": query, "operationName": variables.pop("operationName", None), "variables": variables}
-    headers = {"accept": accept, "authorization": f"bearer {caller.token}"}
+    headers = {"accept": accept, "authorization": f"bearer {caller.token}", **more}
     with (
         ThreadPoolExecutor(1) as threads,
         caller.client.stream("POST", "/graphql", json=request, headers=headers) as response,

@@ -88,6 +88,31 @@ def test_a_search_matches_the_start_of_words(shelf: Gateway) -> None:
     assert found == SEARCHES
 
 
+NAMES_WITH_MARKS = {1: "हिन्दी में मन की डायरी", 2: "İyi uyku günlüğü", 3: "می\u200cخوابم"}
+SEARCHES_WITH_MARKS = {
+    "हिन्दी": [1],
+    "हि": [1],
+    "हिन्दी में मन की डायरी": [1],  # five words
+    "ह": [1],
+    "न्दी": [],  # not the start of a word
+    "iyi": [2],
+    "İYİ": [2],
+    "i\u0307yi GÜNLÜ": [2],
+    "می": [3],
+    "میخوابم": [3],
+}
+
+
+def test_a_search_finds_words_with_combining_marks(gateway: Gateway) -> None:
+    books = [a_book(n, name=name) for n, name in NAMES_WITH_MARKS.items()]
+    gateway.import_records([*people(), a_module(1), *books])
+    caller = gateway.as_client(1)
+
+    found = {each: numbers(caller.data(SEARCH, search=each)["books"]) for each in SEARCHES_WITH_MARKS}
+
+    assert found == SEARCHES_WITH_MARKS
+
+
 def test_an_empty_search_returns_the_whole_catalogue(shelf: Gateway) -> None:
     everything = {"books": {"totalCount": 10, "nodes": [{"legacyId": str(n)} for n in range(10, 0, -1)]}}
 

@@ -110,6 +110,29 @@ def test_a_query_is_one_event_if_only_event_streams_are_accepted(caregiver: Call
         assert list(stream.events) == [("next", ROLE), ("complete", None)]
 
 
+ASSIGN = """mutation { assignHomework(input: {sessionId: "1", bookIds: ["3"],
+    startDate: "2026-11-22T09:00:00Z", endDate: "2026-11-25T09:00:00Z"}) { assignments { legacyId } } }"""
+
+
+@pytest.mark.parametrize("query", [VIEWER, ASSIGN, CHANGES], ids=["query", "mutation", "subscription"])
+def test_a_stream_has_the_headers_of_a_response(settings: Settings, query: str) -> None:
+    """The second request repeats the first; only a mutation is executed once."""
+    limited = settings.model_copy(update={"rate_limit": 1000})
+    key = {"idempotency-key": "one"}
+    with opened(create_app(limited, clock=lambda: NOW)) as client:
+        gateway = Gateway(client, limited)
+        gateway.import_records(a_world())
+        caller = gateway.as_caregiver(1)
+        json = [post(caller, query, "application/json", headers=key) for _ in range(2)]
+        with streaming(caller, query, headers=key) as stream:
+            streamed = stream.response.headers
+
+    names = ["ratelimit", "ratelimit-policy", "idempotency-replayed"]
+    assert [name in streamed for name in names] == [name in json[1].headers for name in names]
+    assert (streamed.get("idempotency-replayed") == "true") == (query is ASSIGN)
+    assert streamed["ratelimit-policy"] == '"default";q=1000;w=60'
+
+
 def test_operation_name_selects_a_query_or_a_subscription(gateway: Gateway, caregiver: Caller) -> None:
     insert_event(gateway.settings.database, "ASSIGNED", number=1)
     insert_event(gateway.settings.database, "EXTENDED", number=2)

@@ -187,3 +187,61 @@ def test_two_aliases_on_every_level_do_not_double_the_work(standing: Gateway) ->
     response = standing.as_caregiver(1).graphql(query)
 
     assert [error["extensions"]["code"] for error in response["errors"]] == ["TOO_COSTLY"]
+
+
+BRANCHES = {
+    "lists": (
+        "assignments(first: 1) { nodes { legacyId } }",
+        "assignments(first: 2, status: COMPLETE) { edges { node { name } } totalCount }",
+    ),
+    "lists in another order": (
+        "assignments(first: 1) { nodes { legacyId } }",
+        "assignments(first: 1, orderBy: DUE_SOONEST) { nodes { legacyId endDate } pageInfo { endCursor } }",
+    ),
+    "scores": (
+        "scoreHistory(bookId: 1) { score assignment { name } }",
+        "scoreHistory(bookId: 2) { attempt }",
+    ),
+    "scores of one book": (
+        "scoreHistory(bookId: 1) { score assignment { name } }",
+        f'scoreHistory(bookId: "{global_id("Book", 1)}") {{ attempt }}',
+    ),
+    "other fields": ("x: title", "x: description"),
+    "other links": ("x: client { name }", "x: caregiver { position }"),
+    "other lists": (
+        "x: assignments(first: 1) { nodes { legacyId } }",
+        "x: scoreHistory(bookId: 1) { score }",
+    ),
+    "a list and its parts": (
+        "a: assignments(first: 2) { x: nodes { legacyId } }",
+        "a: assignments(first: 2) { x: edges { node { name } } }",
+    ),
+}
+
+
+@pytest.mark.parametrize(("by_edges", "by_nodes"), BRANCHES.values(), ids=BRANCHES.keys())
+def test_a_list_may_select_other_things_by_edges_and_by_nodes(
+    standing: Gateway, by_edges: str, by_nodes: str
+) -> None:
+    """They are different members of the response, so one name may mean different things."""
+    caller = standing.as_caregiver(1)
+
+    for first, second in ((by_edges, by_nodes), (by_nodes, by_edges)):
+        alone = caller.data(f"{{ sessions {{ edges {{ node {{ {first} }} }} }} }}")["sessions"]
+        others = caller.data(f"{{ sessions {{ nodes {{ {second} }} }} }}")["sessions"]
+        together = f"{{ sessions {{ edges {{ node {{ {first} }} }} nodes {{ {second} }} }} }}"
+        assert caller.data(together) == {"sessions": {**alone, **others}}
+
+
+def test_aliases_of_one_list_may_select_other_parts_under_one_name(standing: Gateway) -> None:
+    query = """{ session(id: 1) { a: assignments(first: 1) { x: nodes { y: legacyId } }
+        b: assignments(first: 1) { x: edges { node { y: name } } } } }"""
+
+    response = standing.as_client(1).data(query)
+
+    assert response == {
+        "session": {
+            "a": {"x": [{"y": "7"}]},
+            "b": {"x": [{"node": {"y": "Sleep diary"}}]},
+        }
+    }

@@ -15,7 +15,7 @@ from app.settings import Settings
 from app.telemetry import counters
 from tests.callers import Gateway, opened
 from tests.factories import NOW, a_world
-from tests.live.processes import free_port
+from tests.ports import free_port
 from tests.schema.test_too_costly import USUAL
 from tests.telemetry.spans import EXPORTER, TRACING
 

@@ -9,7 +9,7 @@ from app.settings import Settings
 from tests.callers import opened
 from tests.db import raw
 from tests.factories import NOW, a_world
-from tests.live.processes import free_port
+from tests.ports import free_port
 from tests.schema.listening import connected, listening, wait_for_subscription
 from tests.telemetry.conftest import ON_SQLITE, MeasuredGateway, current, grown
 

@@ -23,6 +23,7 @@ from app.db.tables import MAX_ID, AssignmentStatus, FeedbackStatus, QuestionKind
 LARGEST_ID = MAX_ID - 1  # because there must be a next id
 LARGEST_INTEGER = 2**31 - 1  # the maximum of the integer columns
 LARGEST_WEIGHT = 1_000_000
+LARGEST_COUNT = 1_000_000  # of attempts and revisions, which continue to count
 MAX_QUESTIONS = 500  # the maximum number of answers in one request
 KINDS_WITH_OPTIONS = (QuestionKind.SINGLE_CHOICE, QuestionKind.MULTIPLE_CHOICE, QuestionKind.SCALE)
 
@@ -53,7 +54,7 @@ UserName = Annotated[str, Field(min_length=1), AfterValidator(reject_nul)]
 Moment = Annotated[datetime, PlainValidator(read_moment)]
 Flag = Annotated[bool, null_means(False)]
 Number = Annotated[float, Field(allow_inf_nan=False)]
-Attempt = Annotated[int, Field(ge=1, le=LARGEST_INTEGER), null_means(1)]
+Attempt = Annotated[int, Field(ge=1, le=LARGEST_COUNT), null_means(1)]
 Score = Annotated[int, Field(ge=0, le=LARGEST_INTEGER), null_means(0)]
 Weight = Annotated[int, Field(ge=-LARGEST_WEIGHT, le=LARGEST_WEIGHT)]
 

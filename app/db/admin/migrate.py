@@ -1,17 +1,20 @@
 """Migrates a database to the newest schema version."""
 
 import sqlite3
+from collections import defaultdict
 from contextlib import closing
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection, delete, insert, select, text
 
 from app.db.admin.orm import connected
 from app.db.drivers.factory import open_database
 from app.db.drivers.interface import DatabaseError, sqlite_path
 from app.db.sql import Operation, Statement
+from app.db.statements.books import words_of
+from app.db.tables import BOOK, BOOK_WORD
 
 if TYPE_CHECKING:
     from alembic.config import Config
@@ -64,7 +67,22 @@ def upgrade(connection: Connection) -> str | None:
     before = MigrationContext.configure(connection).get_current_revision()
     refuse_newer(before)
     command.upgrade(config(connection), "head")
+    renew_words(connection)
     return before
+
+
+def renew_words(connection: Connection) -> None:
+    """Stores the words of the books whose words an earlier version has found in another way."""
+    stored: dict[int, set[str]] = defaultdict(set)
+    for word, book in connection.execute(select(BOOK_WORD.c.word, BOOK_WORD.c.book_id)):
+        stored[book].add(word)
+    for book, name in connection.execute(select(BOOK.c.id, BOOK.c.name)).all():
+        words = set(words_of(name))
+        if words != stored[book]:
+            connection.execute(delete(BOOK_WORD).where(BOOK_WORD.c.book_id == book))
+            if words:
+                rows = [{"word": word, "book_id": book} for word in sorted(words)]
+                connection.execute(insert(BOOK_WORD), rows)
 
 
 def refuse_newer(version: str | None) -> None:

@@ -14,10 +14,24 @@ LONGEST_WORD = 63
 AFTER_EVERY_LETTER = "\U0010ffff"
 
 
+# The dot that `İ` keeps when it is folded to `i`; soft hyphens and joiners, which can stand within a word.
+NOT_SEARCHED = re.compile("(?<=i)\u0307|[\u00ad\u200c\u200d\u2060]")
+
+
 def words_of(text: str) -> list[str]:
-    """Folds case and normalizes accents, so that the search ignores both."""
-    folded = unicodedata.normalize("NFC", text.casefold())
-    return list(dict.fromkeys(word[:LONGEST_WORD] for word in re.findall(r"\w+", folded)))
+    """Folds case, and the forms in which a character can be written, so that the search ignores both.
+
+    `migrate` stores the words again where this function finds others than before.
+    """
+    folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
+    words = "".join(map(letter_or_blank, NOT_SEARCHED.sub("", folded))).split()
+    return list(dict.fromkeys(word[:LONGEST_WORD] for word in words if re.search(r"\w", word)))
+
+
+def letter_or_blank(character: str) -> str:
+    """Many scripts write vowels as combining marks, which `\\w` does not match."""
+    is_letter = character.isalnum() or character == "_" or unicodedata.category(character).startswith("M")
+    return character if is_letter else " "
 
 
 def end_of(beginning: str) -> str:

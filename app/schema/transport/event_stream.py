@@ -8,7 +8,7 @@ from strawberry.types import ExecutionResult
 
 from app.care.errors import ResponseTooLong
 from app.engine.schema import PreparingSchema
-from app.http.headers import SECURITY_HEADERS
+from app.http.headers import SECURITY_HEADERS, Headers, rate_limit_headers
 from app.http.messages import Reply, wait_writable
 from app.schema.errors import response_body
 from app.schema.transport.request_parsing import GraphQLRequest
@@ -26,13 +26,15 @@ def next_event(body: bytes) -> bytes:
     return b"event: next\ndata: %b\n\n" % body
 
 
-async def send_start(scope: Scope, send: Send, request_id: str) -> None:
+async def send_start(scope: Scope, send: Send, request_id: str, more: Headers = ()) -> None:
     headers = [
         (b"content-type", b"text/event-stream"),
         (b"cache-control", b"no-store, no-transform"),
         (b"x-accel-buffering", b"no"),  # no buffering by proxies
         (b"x-request-id", request_id.encode()),
         *scope["state"].get("headers", SECURITY_HEADERS),
+        *more,
+        *rate_limit_headers(scope["state"].get("budget")),
     ]
     await send({"type": "http.response.start", "status": 200, "headers": headers})
 
@@ -42,7 +44,7 @@ async def send_result_as_events(scope: Scope, send: Send, reply: Reply, request_
     scope["state"]["status"] = 200
     if (budget := scope["state"].get("budget")) is not None:
         budget.charge_bytes(len(reply.body))
-    await send_start(scope, send, request_id)
+    await send_start(scope, send, request_id, reply.headers)
     await send({"type": "http.response.body", "body": next_event(reply.body) + COMPLETE})
 
 

@@ -65,7 +65,9 @@ class Feedback:
 @strawberry.type(description="State of an assignment relative to its end date, at the time of the request.")
 class Lateness:
     state: LatenessState = field(description="On time, late or overdue.")
-    seconds: int = field(description="Seconds by which it is late or overdue; 0 if on time.")
+    seconds: int = field(
+        description="Seconds by which it is late or overdue, 2147483647 at most; 0 if on time."
+    )
 
 
 @strawberry.type(description="A reminder to the client.")
