@@ -132,6 +132,12 @@ def test_a_host_that_acknowledges_nothing_is_noticed(database_url: str) -> None:
     assert with_database(database_url, use) == (1, 5000)
 
 
+def test_the_server_notices_that_a_process_has_vanished(database_url: str) -> None:
+    shown = with_database(database_url, lambda db: db.read(running("SHOW tcp_keepalives_idle")))
+
+    assert shown == "30"
+
+
 # --- a lost COMMIT
 
 

@@ -19,6 +19,12 @@ from app.db.drivers.hosts import (
 from app.db.drivers.interface import DatabaseError
 
 OLDEST_POSTGRES = 15  # the oldest major version that PostgreSQL supports
+# PostgreSQL then closes the connections of a process whose machine has vanished, instead of after two hours.
+KEEPALIVE = """
+SET tcp_keepalives_idle = 30;
+SET tcp_keepalives_interval = 10;
+SET tcp_keepalives_count = 3
+"""
 ACQUIRE_SECONDS = 10  # to get a connection; the same as the lock timeout of SQLite
 OTHER_DATA = "has older data than the server in use, or is another database system"
 
@@ -112,10 +118,11 @@ async def look_at_each_host(url: str) -> list[Host]:
 
 
 async def open_pool(primary: Primary, connections: int, patience: float | None) -> tuple[Any, bool]:
-    """Returns a pool, and whether its connections lead through a pooler."""
+    """Returns a pool, and whether its connections lead through a pooler. One more connection is for the audit
+    records of reads."""
     pool = await asyncpg.create_pool(
         min_size=0,
-        max_size=connections,
+        max_size=connections + 1,
         command_timeout=patience,
         connect=primary.connect,
         init=prepare_connection,
@@ -130,6 +137,7 @@ async def prepare_connection(connection: Any) -> None:
 
     Citus needs the values to plan a statement for several shards. Its many types make asyncpg's first look at
     an array type take 0.2 s, which a change must not spend while it holds a lock."""
+    await connection.execute(KEEPALIVE)
     generic = "SELECT set_config('plan_cache_mode', 'force_generic_plan', false)"
     if not await connection.fetch(f"{generic} WHERE NOT ({HAS_CITUS})"):
         await connection.prepare("SELECT $1::bigint[], $2::timestamptz[], $3::text[]")

@@ -7,7 +7,7 @@ from typing import Any
 from app.db.drivers.hosts import asyncpg
 from app.db.drivers.interface import DatabaseUnavailable
 
-# The server is gone, or no longer the primary. A TimeoutError is an OSError.
+# The server is gone, or no longer the primary.
 LOST = (
     OSError,
     asyncpg.PostgresConnectionError,
@@ -22,6 +22,8 @@ UNAVAILABLE = (
     asyncpg.InsufficientResourcesError,  # a full disk, too many connections
     asyncpg.LockNotAvailableError,  # another transaction holds the lock for long
     asyncpg.PostgresSystemError,  # an I/O error
+    asyncpg.IdleInTransactionSessionTimeoutError,  # this process did not run for long
+    TimeoutError,  # of a statement, whose server may only be slow
 )
 # Citus reports both as internal errors.
 COORDINATOR_STOPS = "postmaster was shut down"
@@ -43,6 +45,8 @@ def is_unavailable(error: Exception) -> bool:
 
 
 def is_lost(error: BaseException | None) -> bool:
+    if isinstance(error, TimeoutError):  # which is an OSError
+        return False
     return isinstance(error, LOST) or is_closed(error) or is_internal(error, COORDINATOR_STOPS)
 
 
