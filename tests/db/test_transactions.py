@@ -4,6 +4,7 @@ import asyncio
 import sqlite3
 import threading
 from contextlib import closing
+from typing import Any
 
 import pytest
 
@@ -20,6 +21,7 @@ from tests.db.operations import (
     adding_and_failing,
     counting,
     modules,
+    running,
     sql,
     with_database,
 )
@@ -268,6 +270,25 @@ def test_a_statement_over_its_time_limit_is_unavailable(database_url: str) -> No
         return await db.read(counting())
 
     assert with_database(database_url, use, patience=0.5) == 0
+
+
+@on_postgresql
+def test_a_statement_over_its_time_limit_is_not_a_lost_server(database_url: str) -> None:
+    async def use(db: Any) -> tuple[bool, bool]:
+        async with db.connection(), db.connection():
+            pass
+        idle = {connection.get_server_pid() for connection in db.idle}
+        with pytest.raises(DatabaseUnavailable):
+            await db.read(running("SELECT pg_sleep(600)"))
+        async with db.connection() as one, db.connection() as other:
+            found = {connection.get_server_pid() for connection in (one, other)}
+        is_ended = await db.read(running(f"SELECT count(*) = 0 FROM pg_stat_activity WHERE {SLEEPS}"))
+        return found == idle, is_ended
+
+    assert with_database(database_url, use, patience=0.5) == (True, True)
+
+
+SLEEPS = "datname = current_database() AND query LIKE '%sleep(600)' AND state = 'active'"
 
 
 @on_postgresql
