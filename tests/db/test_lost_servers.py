@@ -66,6 +66,46 @@ def test_a_read_only_server_is_rejected(database_url: str) -> None:
     with_database(database_url, use)
 
 
+PRIMARY, STANDBY = (
+    b"S" + (4 + len(text)).to_bytes(4, "big") + text
+    for text in (b"in_hot_standby\0off\0", b"in_hot_standby\0on\0")
+)
+
+
+@asynccontextmanager
+async def reporting_a_standby(url: str) -> AsyncIterator[str]:
+    """The URL of a proxy that reports a standby, as PgBouncer does for a while after a promotion."""
+    host, port = urlsplit(url).hostname, urlsplit(url).port
+
+    async def copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while received := await reader.read(65536):
+            writer.write(received.replace(PRIMARY, STANDBY))
+        writer.close()
+
+    async def relay(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        from_server, to_server = await asyncio.open_connection(host, port)
+        await asyncio.gather(copy(reader, to_server), copy(from_server, writer))
+
+    server = await asyncio.start_server(relay, "127.0.0.1", 0)
+    async with server:
+        yield with_hosts(url, f"127.0.0.1:{server.sockets[0].getsockname()[1]}")
+
+
+@pytest.mark.parametrize("parameter", ["", "?target_session_attrs=read-write"])
+def test_a_primary_that_is_reported_as_a_standby_is_accepted(database_url: str, parameter: str) -> None:
+    async def use() -> tuple[str, int]:
+        async with reporting_a_standby(database_url) as url:
+            db: Any = await open_database(url + parameter)
+            async with db.connection() as connection:
+                reported = connection.get_settings().in_hot_standby
+            await db.write(adding("one"))
+            found = await db.read(counting())
+            await db.close()
+            return reported, found
+
+    assert asyncio.run(use()) == ("on", 1)
+
+
 # --- connections
 
 

@@ -61,6 +61,11 @@ def is_open(connection: Any) -> bool:
     return False
 
 
+def close_at_once(connection: Any) -> None:
+    if connection and is_open(connection):
+        connection.terminate()
+
+
 def is_closed(error: BaseException | None) -> bool:
     """asyncpg raises the same class for a closed connection and for a wrong call; only the text differs."""
     return type(error) is asyncpg.InterfaceError and "clos" in str(error)

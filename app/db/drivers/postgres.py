@@ -7,14 +7,22 @@ import re
 from collections.abc import AsyncIterator, Awaitable
 from contextlib import asynccontextmanager, suppress
 from functools import lru_cache, partial
-from time import perf_counter
+from time import monotonic, perf_counter
 from typing import Any, TypeVar
 
 from app.db.drivers.citus import is_distributed
 from app.db.drivers.connections import ACQUIRE_SECONDS, Primary, open_pool
-from app.db.drivers.faults import CONFLICTS, is_lost, is_of_worker, is_open, raising_unavailable
+from app.db.drivers.faults import (
+    CONFLICTS,
+    close_at_once,
+    is_lost,
+    is_of_worker,
+    is_open,
+    raising_unavailable,
+)
 from app.db.drivers.interface import CHANNEL, DatabaseError, DatabaseUnavailable, Occupancy, OutcomeUnknown
 from app.db.drivers.waiting_commits import reading_waiting_commits
+from app.db.drivers.watching import SILENT_SECONDS, watch_hosts
 from app.db.sql import (
     DATABASE_KIND,
     Bulk,
@@ -75,6 +83,10 @@ class PostgresDatabase:
         self.losses = 0  # a connection from before the last loss is not used again
         self.unannounced: set[str] = set()
         self.announcing: asyncio.Task[None] | None = None
+        self.in_use: dict[Any, float] = {}  # connections, and since when
+        self.watching: asyncio.Task[None] | None = None
+        if not is_patient:
+            self.watching = asyncio.create_task(watch_hosts(primary, self.silent_connections))
 
     async def read(self, operation: Operation[Result]) -> Result:
         began = perf_counter()
@@ -192,6 +204,7 @@ class PostgresDatabase:
                 raise DatabaseUnavailable from error
             losses = self.losses
             connection = await self.take_connection()
+            self.in_use[connection] = monotonic()
             try:
                 yield connection
             except BaseException as fault:
@@ -199,6 +212,8 @@ class PostgresDatabase:
                     await self.drop_connections(connection, losses)
                 await self.return_to_pool(connection)
                 raise
+            finally:
+                del self.in_use[connection]
             if losses == self.losses:
                 self.idle.append(connection)
             else:
@@ -206,6 +221,11 @@ class PostgresDatabase:
         finally:
             for turn in taken:
                 turn.release()
+
+    def silent_connections(self) -> list[Any]:
+        """Those that have been in use for so long that the server may have stopped."""
+        since = monotonic() - SILENT_SECONDS
+        return [connection for connection, began in self.in_use.items() if began < since]
 
     def is_lost(self, fault: BaseException | None, connection: Any) -> bool:
         return is_lost(fault) and not (self.kind == "citus" and is_of_worker(fault, connection))
@@ -246,6 +266,8 @@ class PostgresDatabase:
 
     async def close(self) -> None:
         self.losses += 1  # a connection in use then returns to the pool, which waits for it
+        if self.watching is not None:
+            self.watching.cancel()
         if self.announcing is not None:
             await self.announcing
         while self.idle:
@@ -269,11 +291,6 @@ async def roll_back(connection: Any) -> None:
         close_at_once(connection)
         if not isinstance(error, Exception):
             raise
-
-
-def close_at_once(connection: Any) -> None:
-    if is_open(connection):
-        connection.terminate()
 
 
 async def open_postgres(url: str, connections: int, patience: float | None) -> PostgresDatabase:
