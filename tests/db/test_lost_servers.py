@@ -2,7 +2,8 @@
 
 import asyncio
 import socket
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from typing import Any
 from urllib.parse import urlsplit
@@ -11,6 +12,8 @@ import pytest
 
 from app.db.drivers.factory import open_database
 from app.db.drivers.interface import Database, DatabaseError, DatabaseUnavailable, OutcomeUnknown, reason_of
+from app.db.sql import Bulk, Operation
+from tests.db import raw
 from tests.db.operations import adding, counting, modules, running, with_database
 from tests.postgres import free_ports
 
@@ -176,6 +179,34 @@ def test_the_server_notices_that_a_process_has_vanished(database_url: str) -> No
     shown = with_database(database_url, lambda db: db.read(running("SHOW tcp_keepalives_idle")))
 
     assert shown == "30"
+
+
+def test_rows_are_not_written_to_a_lost_connection(
+    database_url: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    others = "datname = current_database() AND pid <> pg_backend_pid()"
+    written = []
+
+    def rows() -> Iterator[tuple[str]]:
+        for number in range(1000):
+            if number == 10:
+                with ThreadPoolExecutor(1) as pool:
+                    end = f"SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE {others}"
+                    pool.submit(raw.run, database_url, end).result()
+            written.append(number)
+            yield ("x" * 100_000,)
+
+    def copying() -> Operation[None]:
+        yield Bulk("module", ("name",), rows())
+
+    async def use(db: Database) -> None:
+        with pytest.raises(DatabaseUnavailable):
+            await db.write(copying())
+
+    with_database(database_url, use)
+    assert len(written) < 100
+    assert [record.getMessage() for record in caplog.records if record.name == "asyncio"] == []
+    assert modules(database_url) == []
 
 
 # --- a lost COMMIT

@@ -4,7 +4,7 @@ import asyncio
 import logging
 import random
 import re
-from collections.abc import AsyncIterator, Awaitable
+from collections.abc import AsyncIterator, Awaitable, Iterable, Iterator
 from contextlib import asynccontextmanager, suppress
 from functools import lru_cache, partial
 from time import monotonic, perf_counter
@@ -319,7 +319,8 @@ async def run_steps(
 
 async def run_step(connection: Any, kind: DatabaseKind, step: Step) -> list[Any]:
     if isinstance(step, Bulk):
-        await connection.copy_records_to_table(step.table, records=step.rows, columns=step.columns)
+        rows = while_connected(connection, step.rows)
+        await connection.copy_records_to_table(step.table, records=rows, columns=step.columns)
         return []
     if step is DATABASE_KIND:
         return [kind]
@@ -330,6 +331,14 @@ async def run_step(connection: Any, kind: DatabaseKind, step: Step) -> list[Any]
     if statement.reads_after_lock:
         return await read_after_lock(connection, compiled, given)
     return await connection.fetch(compiled.sql, *compiled.values(given))  # type: ignore[no-any-return]
+
+
+def while_connected(connection: Any, rows: Iterable[Any]) -> Iterator[Any]:
+    """asyncpg would read all rows, and write each of them to a connection that is lost."""
+    for row in rows:
+        if connection._transport.is_closing():
+            raise ConnectionResetError("the connection was lost while rows were written")
+        yield row
 
 
 async def run_together(connection: Any, kind: DatabaseKind, step: Together) -> list[Any]:
