@@ -122,7 +122,7 @@ def test_an_error_of_one_concurrent_write_fails_that_write_alone(database_url: s
     assert sorted(modules(database_url)) == ["a", "b", "c"]
 
 
-def test_a_cancelled_write_is_complete_or_absent(database_url: str) -> None:
+def test_a_cancelled_write_is_complete_or_absent(database_url: str, caplog: pytest.LogCaptureFixture) -> None:
     def adding_twice() -> Operation[None]:
         yield add_module("first"), {}
         yield add_module("second"), {}
@@ -139,6 +139,7 @@ def test_a_cancelled_write_is_complete_or_absent(database_url: str) -> None:
     with_database(database_url, use)
 
     *others, last = modules(database_url)
+    assert [record.getMessage() for record in caplog.records if record.name == "asyncio"] == []
     assert last == "last"
     assert others == ["first", "second"] * (len(others) // 2)
 
