@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from app.db.drivers.interface import Database, DatabaseUnavailable
+from app.http import health
 from app.settings import Settings
 from tests.answers import a_world_to_answer_in
 from tests.callers import Caller, Gateway
@@ -69,6 +70,19 @@ def test_changes_that_wait_for_a_row_leave_connections_to_reads(gateway: Gateway
     assert (found, ready.status_code) == ([expected] * 10, 200)
     assert still_waiting == [(CONNECTIONS - 1,)]
     assert [one["data"]["assignHomework"]["userErrors"] for one in made] == [[]] * 2 * CONNECTIONS
+
+
+def test_the_check_of_readiness_does_not_wait_for_a_table(
+    gateway: Gateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(health, "READ_SECONDS", 0.2)
+    url, anonymous = gateway.settings.database, gateway.as_anonymous()
+
+    with locking(url, "LOCK TABLE alembic_version"):
+        waiting = anonymous.get("/readyz")
+
+    assert (waiting.status_code, waiting.json()) == (503, {"status": "the database does not respond"})
+    assert anonymous.get("/readyz").status_code == 200
 
 
 @starting_with(a_world_to_answer_in)

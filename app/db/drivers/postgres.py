@@ -140,12 +140,14 @@ class PostgresDatabase:
                 await connection.execute(READ if is_read else self.begin_change)
                 async with asyncio.timeout(None if is_read else self.change_seconds):
                     result = await run_steps(connection, self.kind, operation, step)
+                if is_read:
+                    await connection.execute("COMMIT")
         except BaseException:
             await roll_back(connection)
             raise
-        with raising_unavailable():
-            committing = connection.execute("COMMIT")
-            await (committing if is_read else self.confirm(connection, committing))
+        if not is_read:
+            with raising_unavailable():
+                await self.confirm(connection, connection.execute("COMMIT"))
         return result
 
     async def confirm(self, connection: Any, commit: Awaitable[Result]) -> Result:
@@ -268,6 +270,7 @@ class PostgresDatabase:
         self.losses += 1  # a connection in use then returns to the pool, which waits for it
         if self.watching is not None:
             self.watching.cancel()
+            await asyncio.wait([self.watching])
         if self.announcing is not None:
             await self.announcing
         while self.idle:
