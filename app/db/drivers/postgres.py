@@ -202,10 +202,10 @@ class PostgresDatabase:
                     for turn in turns or [self.turns]:
                         await turn.acquire()
                         taken.append(turn)
+                    losses = self.losses
+                    connection = await self.take_connection()
             except TimeoutError as error:
                 raise DatabaseUnavailable from error
-            losses = self.losses
-            connection = await self.take_connection()
             self.in_use[connection] = monotonic()
             try:
                 yield connection
@@ -253,7 +253,7 @@ class PostgresDatabase:
                 return connection
             await self.return_to_pool(connection)
         try:
-            return await self.pool.acquire(timeout=self.acquire_seconds)
+            return await self.pool.acquire()
         except Exception as error:  # no statement has run
             raise DatabaseUnavailable from error
 
