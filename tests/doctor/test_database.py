@@ -340,7 +340,7 @@ def test_a_check_that_raises_is_a_finding_and_the_others_run(diagnose: Diagnose,
     assert diagnose("keys") == [("ok", "1 key to verify tokens: RS256")]
 
 
-STOPPED = "connection to the remote node care@worker-1.internal:5432 failed"
+STOPPED = "connection to the remote node worker-1.internal:5432 failed"
 WORKER_STOPS = (
     "CREATE FUNCTION stopped() RETURNS boolean LANGUAGE plpgsql IMMUTABLE AS $$ BEGIN"
     f" RAISE EXCEPTION USING ERRCODE = '08006', MESSAGE = '{STOPPED}' || chr(10) || 'more'; END $$",
