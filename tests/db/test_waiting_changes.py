@@ -54,6 +54,16 @@ def assign(caller: Caller) -> Any:
     return caller.post_graphql(ASSIGN, input=homework())
 
 
+@pytest.fixture
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Changes wait for as long as the test takes."""
+    from app.db.drivers import postgres  # here, because the suite on SQLite does without the driver
+
+    monkeypatch.setattr(postgres, "LIMITED_CHANGE", postgres.CHANGE)
+    monkeypatch.setattr(postgres, "ACQUIRE_SECONDS", 60)
+
+
+@pytest.mark.usefixtures("patient")
 @starting_with(a_world_to_answer_in)
 def test_changes_that_wait_for_a_row_leave_connections_to_reads(gateway: Gateway) -> None:
     url, caregiver = gateway.settings.database, gateway.as_caregiver(1)
@@ -142,9 +152,10 @@ def test_a_process_that_stops_within_a_change_does_not_keep_rows_locked(
             condition = "AND datname = current_database()"
             return bool(pool.submit(raw.run, url, f"{query} {condition}").result()[0][0])
 
-    async def use(db: Database) -> str:
+    async def use(db: Any) -> str:
         with pytest.raises(DatabaseUnavailable, match="nothing was changed"):
             await db.write(stopping())
+        db.begin_change = postgres.CHANGE
         return await db.write(adding("next"))
 
     assert with_database(database_url, use) == "next"

@@ -88,7 +88,6 @@ def test_no_process_stays_at_a_primary_that_was_replaced_while_it_hung(seconds: 
 def soon(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("app.db.drivers.postgres.SILENT_SECONDS", 0.2)
     monkeypatch.setattr(watching, "WATCH_SECONDS", 0.1)
-    monkeypatch.setattr(watching, "ASK_SECONDS", 0.5)
 
 
 @pytest.mark.usefixtures("soon")
