@@ -41,7 +41,7 @@ CAREGIVER_HOURS = (0, 0, 0, 0, 0, 0, 1, 4, 10, 12, 12, 10, 6, 9, 11, 10, 7, 4, 2
 BUSIEST_SECOND = 2  # times the mean of its hour
 UTILIZATION = 0.6  # of a core in the busiest second
 YEARS = 5  # of care data and audit log; events are kept for one
-CONNECTIONS = 5  # per gateway process: CARE_READ_THREADS and one that listens
+CONNECTIONS = 6  # per gateway process: CARE_READ_THREADS, one for audit records and one that listens
 MACHINE = {"cores": 32, "storage": 4e12, "write-ahead log": 200e6}  # what one PostgreSQL can have
 
 Rates = dict[str, float]

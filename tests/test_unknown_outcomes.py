@@ -8,7 +8,9 @@ from dataclasses import replace
 import pytest
 
 from app.auth.authenticator import Authenticator
+from app.db.audit.recorder import Recorder
 from app.db.drivers.interface import DatabaseUnavailable, OutcomeUnknown
+from tests.answers import LATE, REMARK, a_world_to_answer_in, to_answer
 from tests.callers import Gateway
 from tests.factories import a_world
 from tests.fault_injection import Failing
@@ -19,17 +21,22 @@ pytestmark = pytest.mark.sqlite_only
 
 
 @contextmanager
-def failing(gateway: Gateway, *faults: BaseException | None) -> Iterator[None]:
-    """One for each operation on the database."""
+def failing(gateway: Gateway, *faults: BaseException | None, of_records: bool = False) -> Iterator[None]:
+    """One for each operation on the database, or for each audit record of a read."""
     state = gateway.client.app_state
     authenticator: Authenticator = state["authenticator"]
-    state["authenticator"] = replace(authenticator, db=Failing(authenticator.db, [*reversed(faults)]))
+    db = Failing(authenticator.db, [*reversed(faults)])
+    state["authenticator"] = (
+        replace(authenticator, recorder=Recorder(db)) if of_records else replace(authenticator, db=db)
+    )
     yield
     state["authenticator"] = authenticator
 
 
 CUT_OFF = "the database went away; whether the change was kept is not known"
 NO_RESULT = "the change was made, but the database cannot return its result now"
+SUBMIT = """mutation($input: SubmitAnswersInput!) { submitAnswers(input: $input) {
+    answerSet { answers { answer } } } }"""
 
 FAULTS = pytest.mark.parametrize(
     ("faults", "message"),
@@ -52,6 +59,17 @@ def test_graphql_reports_an_unknown_outcome(
     [error] = response.json()["errors"]
     assert (error["message"], error["extensions"]["code"]) == (message, "OUTCOME_UNKNOWN")
     assert (response.status_code, response.headers["retry-after"]) == (503, "1")
+
+
+def test_a_change_whose_result_cannot_be_recorded_is_made(gateway: Gateway) -> None:
+    gateway.import_records(a_world_to_answer_in())
+    client = gateway.as_client(1)
+    with failing(gateway, DatabaseUnavailable(), of_records=True):
+        response = client.post_graphql(SUBMIT, input=to_answer(LATE, {REMARK: "None"}))
+
+    [error] = response.json()["errors"]
+    assert (error["message"], error["extensions"]["code"]) == (NO_RESULT, "OUTCOME_UNKNOWN")
+    assert client.data(f"{{ assignment(id: {LATE}) {{ status }} }}") == {"assignment": {"status": "COMPLETE"}}
 
 
 def test_a_legacy_path_reports_an_unknown_outcome(gateway: Gateway) -> None:

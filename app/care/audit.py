@@ -5,7 +5,7 @@ import logging
 from datetime import datetime
 
 from app.care.context import Context, Role
-from app.db.audit.chain import is_unsealed, sealing
+from app.db.audit.chain import finding_newest, is_unsealed, sealing
 from app.db.audit.reading import listing_events
 from app.db.drivers.interface import Database, DatabaseUnavailable
 from app.db.reader.reads import Page
@@ -31,7 +31,10 @@ async def list_audit_events(ctx: Context, client_id: int, page_request: PageRequ
 
 async def seal_some(db: Database, now: datetime) -> bool:
     """Seals up to MAX_SEALED of the oldest unsealed records. Returns whether more wait."""
-    return await db.read(is_unsealed()) and await db.write(sealing(now))
+    if not await db.read(is_unsealed()):
+        return False
+    newest = await db.write(finding_newest())
+    return await db.write(sealing(newest, now))
 
 
 async def seal(db: Database, now: datetime) -> None:

@@ -66,17 +66,17 @@ class Context:
         """Runs a read. If it returned answers, records that before the response is sent."""
         try:
             result = await self.db.read(operation)
+            if access.shown:
+                if self.idempotent_request is not None:
+                    self.idempotent_request.shows_answers = True
+                if self.recorder is not None:
+                    await self.record(what, about_answers(access.shown.values()))
         except DatabaseUnavailable as fault:
             if self.has_changed:  # "nothing was changed" would be wrong
                 raise OutcomeUnknown(CHANGED) from fault.__cause__
             raise
         except ReadTooLong:
             raise self.too_long(MAX_DOCUMENT, "request less at once") from None
-        if access.shown:
-            if self.idempotent_request is not None:
-                self.idempotent_request.shows_answers = True
-            if self.recorder is not None:
-                await self.record(what, about_answers(access.shown.values()))
         return result
 
     async def write(self, what: str, operation: Repeatable[Result]) -> Result:

@@ -1,7 +1,9 @@
 """Opening sessions, each with its first homework."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from functools import cache, partial
 from uuid import uuid4
 from zoneinfo import ZoneInfo
 
@@ -16,7 +18,6 @@ from app.care.homework import (
     stored_length_of_homework,
     values_of,
 )
-from app.care.rate_limits import IdentifierLimiter
 from app.care.sessions import get_my_sessions
 from app.db.reader.reads import Row
 from app.db.reader.selection import AccessScope, Selection
@@ -58,7 +59,10 @@ async def create_session(ctx: Context, new: NewSession, selection: Selection | N
     for one in planned[1:]:
         check_window(one)
     ctx.charge_stored(len(planned) * stored_length(new))
-    opened = await ctx.write("createSession", opening(access, planned, ctx.identifier_limiter))
+    limiter = ctx.identifier_limiter
+    # Counts once, however often the database makes the driver repeat the change.
+    count_try = cache(partial(limiter.count, ctx.signed_in().id)) if limiter else None
+    opened = await ctx.write("createSession", opening(access, planned, count_try))
     return [] if selection is None else await get_my_sessions(ctx, opened, selection)
 
 
@@ -132,13 +136,13 @@ def shift(moment: datetime, days: int, zone: ZoneInfo) -> datetime:
 
 @repeatable
 def opening(
-    access: AccessScope, planned: list[NewSession], identifier_limiter: IdentifierLimiter | None = None
+    access: AccessScope, planned: list[NewSession], count_try: Callable[[], None] | None = None
 ) -> Operation[list[int]]:
     """Adds sessions, their homework, counters and events in one transaction. Returns the new ids."""
     first = planned[0]
     values: Values = {"caregiver": access.caregiver, "now": access.now}
     if first.oppt_id is not None:
-        values["client"] = yield from finding_by_identifier(first.oppt_id, values, identifier_limiter)
+        values["client"] = yield from finding_by_identifier(first.oppt_id, values, count_try)
     else:
         values["client"] = yield from finding_my_client(first.client_id, values)
     if first.homework is not None:
@@ -167,14 +171,14 @@ def opening(
 
 
 def finding_by_identifier(
-    oppt_id: str, values: Values, identifier_limiter: IdentifierLimiter | None
+    oppt_id: str, values: Values, count_try: Callable[[], None] | None
 ) -> Operation[int]:
     """Any caregiver who knows the identifier may open a session, so guesses are limited."""
     # PostgreSQL rejects NUL, also in a condition.
     found = [] if "\0" in oppt_id else (yield FIND_CLIENT, {**values, "oppt_id": oppt_id})
     is_known = bool(found and found[0][1])
-    if identifier_limiter is not None and not is_known:
-        identifier_limiter.count(values["caregiver"])
+    if count_try is not None and not is_known:
+        count_try()
     if not found:
         raise NotFound("client", "clientOpptId")
     return int(found[0][0])

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable, Iterator
 
 from app.db.drivers.factory import open_database
-from app.db.drivers.interface import DatabaseError, reason_of, sqlite_path
+from app.db.drivers.interface import DatabaseError, DatabaseUnavailable, reason_of, sqlite_path
 from app.doctor.configuration import check_keys, check_settings, check_trusted_documents, check_webhook
 from app.doctor.database import check_access, check_database, check_migrations
 from app.doctor.findings import Finding, Installation, Verdict, failed
@@ -54,7 +54,11 @@ def run_each(
             for finding in check(installation):
                 found.append(finding)  # kept if the check raises later
         except Exception as error:
-            about = check.__name__.removeprefix("check_").replace("_", " ")
             message = f"the check raised {type(error).__name__}: {reason_of(error)}"
-            found.append(failed(about, message, "fix the failures above, then run doctor again"))
+            advice = "fix the failures above, then run doctor again"
+            if isinstance(error, DatabaseUnavailable):  # Citus adds lines with advice of its own
+                message = f"the database does not allow the check: {reason_of(error).splitlines()[0]}"
+                advice = "check that every server of the database runs, then run doctor again"
+            about = check.__name__.removeprefix("check_").replace("_", " ")
+            found.append(failed(about, message, advice))
     return found

@@ -1,5 +1,6 @@
 """Liveness and readiness endpoints."""
 
+import asyncio
 import logging
 
 from starlette.requests import Request
@@ -8,6 +9,8 @@ from starlette.routing import Route
 
 from app.auth.authenticator import Authenticator
 from app.db.admin.migrate import is_newer, newest_version, stored_version
+
+READ_SECONDS = 5  # less than a read may wait for a connection: who checks does not wait longer
 
 logger = logging.getLogger("care")
 
@@ -25,7 +28,8 @@ async def ready(request: Request) -> Response:
         return JSONResponse({"status": "shutting down"}, 503)
     authenticator: Authenticator = request.state.authenticator
     try:
-        version = await authenticator.db.read(stored_version())
+        async with asyncio.timeout(READ_SECONDS):
+            version = await authenticator.db.read(stored_version())
     except Exception as fault:  # of any driver
         logger.warning("not ready: %s", type(fault).__name__)
         return JSONResponse({"status": "the database does not respond"}, 503)

@@ -7,7 +7,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -69,6 +69,18 @@ class Server:
         os.kill(self.process_id, signal.SIGKILL)
         self.stop()
 
+    def pause(self) -> None:
+        """Stops every process of the server, as if its disk hung. The kernel still acknowledges packets."""
+        self.send(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        self.send(signal.SIGCONT)
+
+    def send(self, number: int) -> None:
+        for process in [self.process_id, *children_of(self.process_id)]:
+            with suppress(ProcessLookupError):
+                os.kill(process, number)
+
     def stop(self) -> None:
         if self.keeper is not None:
             self.keeper.communicate("stop\n", timeout=PATIENCE)
@@ -80,6 +92,11 @@ class Server:
         output, _ = process.communicate(timeout=PATIENCE)
         assert process.returncode == 0, output
         return output
+
+
+def children_of(process: int) -> list[int]:
+    listed = subprocess.run(["ps", "-o", "pid=", "--ppid", str(process)], capture_output=True, text=True)
+    return [int(one) for one in listed.stdout.split()]
 
 
 @contextmanager

@@ -2,14 +2,16 @@
 alone; an error of the transaction fails every write in it."""
 
 import asyncio
+import resource
 import sqlite3
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, closing
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, closing, contextmanager
 from threading import Event
 
 import pytest
 
-from app.db.drivers.interface import Database, DatabaseUnavailable, OutcomeUnknown, sqlite_path
+from app.db.drivers.group_commit import UNSYNCED
+from app.db.drivers.interface import Database, DatabaseUnavailable, OutcomeUnknown, reason_of, sqlite_path
 from app.db.drivers.sqlite import SqliteDatabase
 from app.db.sql import Operation
 from tests.db import raw
@@ -336,3 +338,36 @@ def test_a_read_only_file_is_unavailable(database_url: str) -> None:
 
     with_database(database_url, use)
     assert modules(database_url) == []
+
+
+# --- a disk that fails ----------------------------------------------------------------------------
+
+
+@contextmanager
+def failing_disk(url: str) -> Iterator[None]:
+    """The next write beyond the end of the write-ahead log is an I/O error: files of this process cannot
+    grow. SQLite reports an error of the sync in the same way."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    log = sqlite_path(url).with_name("care.db-wal")
+    resource.setrlimit(resource.RLIMIT_FSIZE, (log.stat().st_size + 100, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def test_the_outcome_of_a_commit_with_an_error_of_the_disk_is_unknown(database_url: str) -> None:
+    async def use(db: Database) -> list[object]:
+        await db.write(adding("before"))
+        with failing_disk(database_url):
+            group = await write_together(db, adding("one"), adding_and_failing(Broken()))
+            [single] = await asyncio.gather(db.write(adding("two")), return_exceptions=True)
+        return [*group, single, await db.write(adding("after"))]
+
+    one, rejected, single, after = with_database(database_url, use)
+    assert [str(one), str(single)] == [UNSYNCED] * 2
+    assert isinstance(one, OutcomeUnknown) and isinstance(single, OutcomeUnknown)
+    assert reason_of(single) == f"{UNSYNCED}: disk I/O error"
+    assert str(rejected) == str(DatabaseUnavailable())
+    assert after == "after"
+    assert modules(database_url) == ["before", "after"]

@@ -2,7 +2,8 @@
 
 import asyncio
 import socket
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from typing import Any
 from urllib.parse import urlsplit
@@ -11,6 +12,8 @@ import pytest
 
 from app.db.drivers.factory import open_database
 from app.db.drivers.interface import Database, DatabaseError, DatabaseUnavailable, OutcomeUnknown, reason_of
+from app.db.sql import Bulk, Operation
+from tests.db import raw
 from tests.db.operations import adding, counting, modules, running, with_database
 from tests.postgres import free_ports
 
@@ -64,6 +67,46 @@ def test_a_read_only_server_is_rejected(database_url: str) -> None:
         await (await open_database(f"{database_url}?target_session_attrs=any")).close()
 
     with_database(database_url, use)
+
+
+PRIMARY, STANDBY = (
+    b"S" + (4 + len(text)).to_bytes(4, "big") + text
+    for text in (b"in_hot_standby\0off\0", b"in_hot_standby\0on\0")
+)
+
+
+@asynccontextmanager
+async def reporting_a_standby(url: str) -> AsyncIterator[str]:
+    """The URL of a proxy that reports a standby, as PgBouncer does for a while after a promotion."""
+    host, port = urlsplit(url).hostname, urlsplit(url).port
+
+    async def copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while received := await reader.read(65536):
+            writer.write(received.replace(PRIMARY, STANDBY))
+        writer.close()
+
+    async def relay(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        from_server, to_server = await asyncio.open_connection(host, port)
+        await asyncio.gather(copy(reader, to_server), copy(from_server, writer))
+
+    server = await asyncio.start_server(relay, "127.0.0.1", 0)
+    async with server:
+        yield with_hosts(url, f"127.0.0.1:{server.sockets[0].getsockname()[1]}")
+
+
+@pytest.mark.parametrize("parameter", ["", "?target_session_attrs=read-write"])
+def test_a_primary_that_is_reported_as_a_standby_is_accepted(database_url: str, parameter: str) -> None:
+    async def use() -> tuple[str, int]:
+        async with reporting_a_standby(database_url) as url:
+            db: Any = await open_database(url + parameter)
+            async with db.connection() as connection:
+                reported = connection.get_settings().in_hot_standby
+            await db.write(adding("one"))
+            found = await db.read(counting())
+            await db.close()
+            return reported, found
+
+    assert asyncio.run(use()) == ("on", 1)
 
 
 # --- connections
@@ -132,6 +175,40 @@ def test_a_host_that_acknowledges_nothing_is_noticed(database_url: str) -> None:
     assert with_database(database_url, use) == (1, 5000)
 
 
+def test_the_server_notices_that_a_process_has_vanished(database_url: str) -> None:
+    shown = with_database(database_url, lambda db: db.read(running("SHOW tcp_keepalives_idle")))
+
+    assert shown == "30"
+
+
+def test_rows_are_not_written_to_a_lost_connection(
+    database_url: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    others = "datname = current_database() AND pid <> pg_backend_pid()"
+    written = []
+
+    def rows() -> Iterator[tuple[str]]:
+        for number in range(1000):
+            if number == 10:
+                with ThreadPoolExecutor(1) as pool:
+                    end = f"SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE {others}"
+                    pool.submit(raw.run, database_url, end).result()
+            written.append(number)
+            yield ("x" * 100_000,)
+
+    def copying() -> Operation[None]:
+        yield Bulk("module", ("name",), rows())
+
+    async def use(db: Database) -> None:
+        with pytest.raises(DatabaseUnavailable):
+            await db.write(copying())
+
+    with_database(database_url, use)
+    assert len(written) < 100
+    assert [record.getMessage() for record in caplog.records if record.name == "asyncio"] == []
+    assert modules(database_url) == []
+
+
 # --- a lost COMMIT
 
 
@@ -191,3 +268,20 @@ def test_internal_errors_of_citus_about_a_lost_machine_are_unavailable(
             await db.write(running(f"DO $$ BEGIN RAISE '{message}' USING ERRCODE = 'XX000'; END $$"))
 
     with_database(database_url, use)
+
+
+def test_a_connection_that_is_closed_between_two_statements_is_lost(database_url: str) -> None:
+    """As when the process changes to another server: the connection returns to the pool by itself."""
+
+    async def use(db: Any) -> int:
+        def reading() -> Operation[int]:
+            yield from counting()
+            for connection in list(db.primary.connections):
+                connection.terminate()
+            return (yield from counting())
+
+        with pytest.raises(DatabaseUnavailable):
+            await db.read(reading())
+        return int(await db.read(counting()))
+
+    assert with_database(database_url, use) == 0

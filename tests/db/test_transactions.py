@@ -4,6 +4,7 @@ import asyncio
 import sqlite3
 import threading
 from contextlib import closing
+from typing import Any
 
 import pytest
 
@@ -20,6 +21,7 @@ from tests.db.operations import (
     adding_and_failing,
     counting,
     modules,
+    running,
     sql,
     with_database,
 )
@@ -120,7 +122,7 @@ def test_an_error_of_one_concurrent_write_fails_that_write_alone(database_url: s
     assert sorted(modules(database_url)) == ["a", "b", "c"]
 
 
-def test_a_cancelled_write_is_complete_or_absent(database_url: str) -> None:
+def test_a_cancelled_write_is_complete_or_absent(database_url: str, caplog: pytest.LogCaptureFixture) -> None:
     def adding_twice() -> Operation[None]:
         yield add_module("first"), {}
         yield add_module("second"), {}
@@ -137,6 +139,7 @@ def test_a_cancelled_write_is_complete_or_absent(database_url: str) -> None:
     with_database(database_url, use)
 
     *others, last = modules(database_url)
+    assert [record.getMessage() for record in caplog.records if record.name == "asyncio"] == []
     assert last == "last"
     assert others == ["first", "second"] * (len(others) // 2)
 
@@ -268,6 +271,25 @@ def test_a_statement_over_its_time_limit_is_unavailable(database_url: str) -> No
         return await db.read(counting())
 
     assert with_database(database_url, use, patience=0.5) == 0
+
+
+@on_postgresql
+def test_a_statement_over_its_time_limit_is_not_a_lost_server(database_url: str) -> None:
+    async def use(db: Any) -> tuple[bool, bool]:
+        async with db.connection(), db.connection():
+            pass
+        idle = {connection.get_server_pid() for connection in db.idle}
+        with pytest.raises(DatabaseUnavailable):
+            await db.read(running("SELECT pg_sleep(600)"))
+        async with db.connection() as one, db.connection() as other:
+            found = {connection.get_server_pid() for connection in (one, other)}
+        is_ended = await db.read(running(f"SELECT count(*) = 0 FROM pg_stat_activity WHERE {SLEEPS}"))
+        return found == idle, is_ended
+
+    assert with_database(database_url, use, patience=0.5) == (True, True)
+
+
+SLEEPS = "datname = current_database() AND query LIKE '%sleep(600)' AND state = 'active'"
 
 
 @on_postgresql

@@ -338,3 +338,19 @@ def test_a_check_that_raises_is_a_finding_and_the_others_run(diagnose: Diagnose,
     assert verdict == "failed"
     assert message.startswith("the check raised OperationalError")
     assert diagnose("keys") == [("ok", "1 key to verify tokens: RS256")]
+
+
+STOPPED = "connection to the remote node worker-1.internal:5432 failed"
+WORKER_STOPS = (
+    "CREATE FUNCTION stopped() RETURNS boolean LANGUAGE plpgsql IMMUTABLE AS $$ BEGIN"
+    f" RAISE EXCEPTION USING ERRCODE = '08006', MESSAGE = '{STOPPED}' || chr(10) || 'more'; END $$",
+    "ALTER TABLE audit_seal RENAME TO seal",
+    "CREATE VIEW audit_seal AS SELECT * FROM seal WHERE stopped()",
+)
+
+
+@pytest.mark.parametrize("kind", ["postgresql"], indirect=True)
+def test_a_check_that_needs_a_worker_which_is_down_says_so(diagnose: Diagnose, settings: Settings) -> None:
+    raw.run(settings.database, *WORKER_STOPS)
+
+    assert diagnose("audit trail") == [("failed", f"the database does not allow the check: {STOPPED}")]

@@ -57,7 +57,7 @@ def pooling(program: str, server_url: str, *settings: str) -> Iterator[str]:
             wait_until_open(process, int(port))
             yield f"127.0.0.1:{port}"
         finally:
-            process.terminate()
+            process.kill()  # from 1.23 on SIGTERM waits for clients
             process.communicate()
 
 

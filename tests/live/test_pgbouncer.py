@@ -5,7 +5,7 @@ import asyncio
 import uuid
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,9 +14,12 @@ from urllib.parse import urlsplit
 import pytest
 
 from app.db.admin.migrate import migrate, newest_version
+from app.db.drivers.interface import DatabaseUnavailable
 from tests import keys
 from tests.callers import load
+from tests.crash.server import own_postgres, standby_of
 from tests.db import raw
+from tests.db.operations import adding, modules, with_database
 from tests.factories import a_world
 from tests.live.people import Person
 from tests.live.pooler import POOL_SIZE, pgbouncer, pooling
@@ -74,6 +77,47 @@ def test_gateways_work_through_pgbouncer(tmp_path: Path, postgres: str, database
     assert found == [expected] * 40
     assert used[0][0] <= POOL_SIZE
     assert (what, assignment) == ("ASSIGNED", created)
+
+
+@with_prepared_statements
+def test_a_process_follows_a_promotion_behind_pgbouncer(tmp_path: Path) -> None:
+    """PgBouncer reports the standby that it knew, for a minute and longer."""
+    assert FOUND is not None
+    with ExitStack() as stack:
+        primary, single = stack.enter_context(own_postgres(in_memory=True))
+        standby = stack.enter_context(standby_of(primary, single))
+        servers = [single, single.replace(f":{primary.port}/", f":{standby.port}/")]
+        poolers = [
+            stack.enter_context(pooling(FOUND[0], url, "max_prepared_statements = 20")) for url in servers
+        ]
+        url = through(",".join(poolers), single)
+        asyncio.run(migrate(url))
+        behind = through(poolers[1], single)
+        assert raw.run(behind, "SELECT pg_is_in_recovery()") == [(True,)]
+
+        async def use(db: Any) -> str:
+            await db.write(adding("before"))
+            await asyncio.to_thread(primary.kill)
+            await asyncio.to_thread(standby.run, "pg_ctl", "promote", "--pgdata=data")
+            while True:
+                with suppress(DatabaseUnavailable):
+                    return await db.write(adding("after"))
+
+        with_database(url, use)
+        reported = asyncio.run(reported_role(behind))
+        new = with_database(url, lambda db: db.write(adding("of a new process")))
+
+        assert (reported, new) == ("on", "of a new process")
+        assert modules(behind) == ["before", "after", new]
+
+
+async def reported_role(url: str) -> str:
+    import asyncpg
+
+    connection = await asyncpg.connect(url)
+    reported = str(connection.get_settings().in_hot_standby)
+    await connection.close()
+    return reported
 
 
 @any_version

@@ -92,8 +92,8 @@ def test_a_process_does_not_return_to_the_old_primary(split: Split, caplog: pyte
             ports.append(await port_of(db))
         await asyncio.to_thread(split.new.stop)
         assert await reason_of_refusal(db) == (
-            f"the PostgreSQL database cannot be opened: 127.0.0.1:{split.old.port} {OTHER}; "
-            f"127.0.0.1:{split.new.port} {REFUSES}"
+            f"the PostgreSQL database cannot be opened: 127.0.0.1:{split.new.port} {REFUSES}; "
+            f"127.0.0.1:{split.old.port} {OTHER}"
         )
         await asyncio.to_thread(split.new.start)
         return [*ports, await port_of(db)]
@@ -123,17 +123,26 @@ def test_a_process_changes_to_a_newer_timeline_and_closes_its_older_connections(
         raw.run(template, ALLOW.format("true"))
 
 
-def test_a_process_keeps_to_its_server_when_another_is_promoted(split: Split) -> None:
+@pytest.mark.parametrize("is_new_first", [False, True])
+def test_a_process_changes_to_a_server_that_was_promoted_while_its_own_runs(
+    split: Split, is_new_first: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It does not wait for its connections to fail."""
     split.new.stop()
+    caplog.set_level(logging.INFO, "care.database")
     port = f":{split.new.port}/"
     newer_first = split.url_of_new.replace(port, f":{split.new.port},127.0.0.1:{split.old.port}/")
 
     async def use(db: Any) -> list[str]:
         split.new.start()
-        await asyncio.to_thread(raw.run, split.url_of_old, CLOSE_OTHERS)
-        return [await port_of(db), await port_of(db)]
+        ports = [await port_of(db)]
+        while ports[-1] == split.old.port:
+            ports.append(await port_of(db))
+        await asyncio.to_thread(raw.run, split.url_of_new, CLOSE_OTHERS)
+        return [*ports, *[await port_of(db) for _ in range(10)]]
 
-    assert with_database(newer_first, use) == [split.old.port] * 2
+    ports = with_database(newer_first if is_new_first else split.url, use)
+    assert ports == [*[split.old.port] * ports.count(split.old.port), *[split.new.port] * 11]
 
 
 def test_another_database_system_is_rejected(split: Split) -> None:

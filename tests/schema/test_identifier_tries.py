@@ -19,6 +19,7 @@ from tests.audit.audit_log import audited
 from tests.callers import Caller, Gateway, opened
 from tests.concurrency import ApiCall, send_together
 from tests.database_rows import stored
+from tests.db import raw
 from tests.factories import NOW, a_client, a_world
 from tests.schema.changing import document, refused
 
@@ -127,6 +128,27 @@ def test_tries_at_the_same_time_do_not_exceed_the_limit(limited: Gateway) -> Non
     answers = send_together(asked)
 
     assert sorted(each.status for each in answers) == [200] * 3 + [429] * 13
+
+
+@pytest.mark.parametrize("kind", ["postgresql"], indirect=True)
+def test_a_try_whose_change_ends_in_conflicts_counts_once(limited: Gateway) -> None:
+    raw.run(limited.settings.database, *CONFLICTS)
+    caregiver = limited.as_caregiver(1)
+
+    assert caregiver.graphql(OPEN, input=asking("OPPT-3")) == opened_for("Zoë Client 3")
+    statuses = [post(caregiver, "OPPT-77").status_code for _ in range(3)]
+
+    assert raw.run(limited.settings.database, "SELECT last_value FROM attempts") == [(5,)]
+    assert statuses == [200, 200, 429]
+
+
+# A sequence is not rolled back: the fifth attempt succeeds.
+CONFLICTS = (
+    "CREATE SEQUENCE attempts",
+    "CREATE FUNCTION conflict() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN IF nextval('attempts') < 5 THEN"
+    " RAISE EXCEPTION USING ERRCODE = '40P01'; END IF; RETURN NEW; END $$",
+    "CREATE TRIGGER conflict BEFORE INSERT ON session FOR EACH ROW EXECUTE FUNCTION conflict()",
+)
 
 
 @pytest.mark.sqlite_only

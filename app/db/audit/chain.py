@@ -6,7 +6,7 @@ from hashlib import sha256
 from typing import Any, NamedTuple
 
 import orjson
-from sqlalchemy import Select, insert, select
+from sqlalchemy import Select, func, insert, select
 
 from app.db.audit.records import DRAFTS
 from app.db.moments import moment_as_text
@@ -53,10 +53,12 @@ ADD_ENTRIES = statement_of_text(
     " FROM json_array_elements(CAST(:entries AS json)) AS one (value)",
     "entries",
 )
-# Until the transaction ends, no other transaction adds a record. Otherwise PostgreSQL could commit a record
-# with a smaller id later, which the chain would skip.
+# Waits for every transaction that has added a record, and lets no other add one. Otherwise PostgreSQL could
+# commit a record with a smaller id later, which the chain would skip.
 LOCK_RECORDS = only_on_postgresql("LOCK TABLE audit_record IN SHARE ROW EXCLUSIVE MODE")
-# Transactions that add records queue behind the lock.
+# Lets one transaction at a time add a seal. Transactions that add records neither hold it up nor wait for it.
+LOCK_SEALS = only_on_postgresql("LOCK TABLE audit_record IN SHARE UPDATE EXCLUSIVE MODE")
+# Transactions that add records queue behind LOCK_RECORDS.
 LIMIT_LOCK_WAIT = only_on_postgresql("SET LOCAL lock_timeout = '200ms'")
 FIND_LAST_SEAL = Statement(select_seals().order_by(AUDIT_SEAL.c.id.desc()).limit(1))
 FIND_RECORDS = Statement(
@@ -65,6 +67,7 @@ FIND_RECORDS = Statement(
     .order_by(AUDIT_RECORD.c.id)
     .limit(count_parameter("limit"))
 )
+FIND_NEWEST = Statement(select(func.coalesce(func.max(AUDIT_RECORD.c.id), 0)))
 ADD_SEAL = Statement(
     insert(AUDIT_SEAL).values(
         last_record_id=id_parameter("last"),
@@ -89,18 +92,27 @@ def is_unsealed() -> Operation[bool]:
     return bool((yield FIND_RECORDS, {"after": last.last_record_id, "limit": 1}))
 
 
-def sealing(now: datetime) -> Operation[bool]:
-    """Seals some of the records since the last seal; returns whether there may be more."""
+def finding_newest() -> Operation[int]:
+    """The id of a record before which no other is added. In a transaction of its own, which changes nothing:
+    the commit of a seal may wait for a standby, and a lock on the records would then stop every change."""
     yield LIMIT_LOCK_WAIT, {}
     yield LOCK_RECORDS, {}
+    return int((yield FIND_NEWEST, {})[0][0])
+
+
+def sealing(newest: int, now: datetime) -> Operation[bool]:
+    """Seals some of the records since the last seal, up to the newest; returns whether there may be more."""
+    yield LIMIT_LOCK_WAIT, {}
+    yield LOCK_SEALS, {}
     last = yield from finding_last_seal()
-    records = yield FIND_RECORDS, {"after": last.last_record_id, "limit": MAX_SEALED}
+    found = yield FIND_RECORDS, {"after": last.last_record_id, "limit": MAX_SEALED}
+    records = [record for record in found if record[0] <= newest]
     if records:
         if entries := sorted(entries_of(records)):
             yield ADD_ENTRIES, {"entries": orjson.dumps(entries).decode()}
         hash = chain_hash(last.hash, records)
         yield ADD_SEAL, {"last": records[-1][0], "count": len(records), "now": now, "hash": hash}
-    return len(records) == MAX_SEALED
+    return len(found) == MAX_SEALED
 
 
 def entries_of(records: Iterable[Any]) -> Iterator[Entry]:

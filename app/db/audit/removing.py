@@ -8,7 +8,7 @@ import orjson
 from sqlalchemy import Select, bindparam, delete, func, insert, select
 from sqlalchemy import Table as SqlTable
 
-from app.db.audit.chain import LIMIT_LOCK_WAIT, LOCK_RECORDS, MAX_SEALED, Seal, entries_of, select_seals
+from app.db.audit.chain import LIMIT_LOCK_WAIT, LOCK_SEALS, MAX_SEALED, Seal, entries_of, select_seals
 from app.db.audit.records import About, as_text, operator_record, recording
 from app.db.moments import known_moment
 from app.db.sql import Operation, Statement, count_parameter, id_parameter, statement_of_text
@@ -92,7 +92,7 @@ def finding_checkpoints() -> Operation[list[Checkpoint]]:
 def adding_checkpoint(due: Checkpoint, now: datetime) -> Operation[bool]:
     """Stores the checkpoint and its audit record; False if another process has stored it or a later one."""
     yield LIMIT_LOCK_WAIT, {}
-    yield LOCK_RECORDS, {}
+    yield LOCK_SEALS, {}
     found = yield from finding_checkpoints()
     if found and found[-1].seal_id >= due.seal_id:
         return False

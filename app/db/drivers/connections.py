@@ -19,6 +19,12 @@ from app.db.drivers.hosts import (
 from app.db.drivers.interface import DatabaseError
 
 OLDEST_POSTGRES = 15  # the oldest major version that PostgreSQL supports
+# PostgreSQL then closes the connections of a process whose machine has vanished, instead of after two hours.
+KEEPALIVE = """
+SET tcp_keepalives_idle = 30;
+SET tcp_keepalives_interval = 10;
+SET tcp_keepalives_count = 3
+"""
 ACQUIRE_SECONDS = 10  # to get a connection; the same as the lock timeout of SQLite
 MAX_STATEMENT_TEXT = 64 * 1024  # characters; PostgreSQL keeps about 100 bytes for each, in each connection
 OTHER_DATA = "has older data than the server in use, or is another database system"
@@ -27,28 +33,32 @@ logger = logging.getLogger("care.database")
 
 
 class Primary:
-    """The server that accepts changes. Its connections never lead to two servers at a time: an old primary
-    that runs again after a failover accepts changes too, and has the data of before."""
+    """The server that accepts changes, on the newest timeline that was seen. Its connections never lead to
+    two servers at a time: an old primary that runs again after a failover accepts changes too, and has the
+    data of before."""
 
     def __init__(self, url: str) -> None:
         self.url = url
         self.addresses = addresses_of(url)
         self.seconds = ACQUIRE_SECONDS / (1 + len(self.addresses))  # all hosts take less than ACQUIRE_SECONDS
-        self.attributes = None if "target_session_attrs" in parse_qs(urlsplit(url).query) else "read-write"
+        wanted = parse_qs(urlsplit(url).query).get("target_session_attrs", ["read-write"])[-1]
+        self.accepts_standby = wanted not in ("read-write", "primary")
+        self.options = {} if self.accepts_standby else {"target_session_attrs": "any"}  # of which we choose
+        self.host = ""  # the name of the one in use
         self.server: Server | None = None
         self.connections: WeakSet[Any] = WeakSet()
         self.unused: set[str] = set()  # hosts of another server, each logged once
 
     async def connect(self, _: object = None, /, **options: Any) -> Any:
-        """Connects to the server in use. If no host leads to it, or none is in use yet, it has to look at all
-        hosts, and changes to a newer one. asyncpg alone would spend all the time on a first host that does
-        not respond, and accept any server."""
+        """Connects to the server in use. If its host does not lead to it, or none is in use yet, it looks at
+        all hosts, and changes to a newer one. asyncpg alone would spend all the time on a first host that
+        does not respond, and accept any server."""
         hosts: list[Host] = []
         chosen = None
         try:
-            for name, address in self.addresses:
+            for name, address in sorted(self.addresses, key=lambda each: each[0] != self.host):
                 host = await connect_to_host(
-                    name, address, self.seconds, target_session_attrs=self.attributes, **options
+                    name, address, self.seconds, self.accepts_standby, **self.options, **options
                 )
                 hosts.append(host)
                 if host.connection and host.server.has_data_of(self.server):
@@ -62,8 +72,11 @@ class Primary:
 
     def choose(self, hosts: list[Host]) -> Host:
         found = [host for host in hosts if host.connection]
-        usable = [host for host in found if host.server.has_data_of(self.server)]
-        usable = usable or [host for host in found if host.server.follows(self.server)]
+        usable = [host for host in found if host.server.follows(self.server)]
+        if self.server and usable:
+            newest = max(host.server.timeline for host in usable)
+            usable = [host for host in usable if host.server.timeline == newest]
+        usable = usable or [host for host in found if host.server.has_data_of(self.server)]
         for host in found:
             if host not in usable and host.name not in self.unused:
                 self.unused.add(host.name)
@@ -87,12 +100,13 @@ class Primary:
                 connection.terminate()
             self.server = host.server
             self.unused.clear()
+        self.host = host.name
         self.connections.add(host.connection)
 
 
 def refuse_several(hosts: list[Host]) -> None:
-    """Several hosts may lead to one server. Which of several servers has the right data is not known: the
-    newest timeline may be that of a standby that was promoted by mistake."""
+    """Several hosts may lead to one server. A new process does not know which of several servers has the
+    right data: the newest timeline may be that of a standby that was promoted by mistake."""
     primaries = {host.server: host for host in hosts if host.server.timeline}
     if len(primaries) > 1:
         named = " and ".join(map(str, primaries.values()))
@@ -103,7 +117,7 @@ async def look_at_each_host(url: str) -> list[Host]:
     """The hosts with their servers; all connections are closed again."""
     primary = Primary(url)
     hosts = [
-        await connect_to_host(name, address, primary.seconds, target_session_attrs="any")
+        await connect_to_host(name, address, primary.seconds, True, target_session_attrs="any")
         for name, address in primary.addresses
     ]
     for host in hosts:
@@ -113,10 +127,11 @@ async def look_at_each_host(url: str) -> list[Host]:
 
 
 async def open_pool(primary: Primary, connections: int, patience: float | None) -> tuple[Any, bool]:
-    """Returns a pool, and whether its connections lead through a pooler."""
+    """Returns a pool, and whether its connections lead through a pooler. One more connection is for the audit
+    records of reads."""
     pool = await asyncpg.create_pool(
         min_size=0,
-        max_size=connections,
+        max_size=connections + 1,
         command_timeout=patience,
         connect=primary.connect,
         init=prepare_connection,
@@ -145,6 +160,7 @@ async def prepare_connection(connection: Any) -> None:
     Citus needs the values to plan a statement for several shards. Its many types make asyncpg's first look at
     an array type take 0.2 s, which a change must not spend while it holds a lock."""
     connection._stmt_cache.__class__ = StatementCache
+    await connection.execute(KEEPALIVE)
     generic = "SELECT set_config('plan_cache_mode', 'force_generic_plan', false)"
     if not await connection.fetch(f"{generic} WHERE NOT ({HAS_CITUS})"):
         await connection.prepare("SELECT $1::bigint[], $2::timestamptz[], $3::text[]")

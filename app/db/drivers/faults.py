@@ -7,7 +7,7 @@ from typing import Any
 from app.db.drivers.hosts import asyncpg
 from app.db.drivers.interface import DatabaseUnavailable
 
-# The server is gone, or no longer the primary. A TimeoutError is an OSError.
+# The server is gone, or no longer the primary.
 LOST = (
     OSError,
     asyncpg.PostgresConnectionError,
@@ -22,6 +22,8 @@ UNAVAILABLE = (
     asyncpg.InsufficientResourcesError,  # a full disk, too many connections
     asyncpg.LockNotAvailableError,  # another transaction holds the lock for long
     asyncpg.PostgresSystemError,  # an I/O error
+    asyncpg.IdleInTransactionSessionTimeoutError,  # this process did not run for long
+    TimeoutError,  # of a statement, whose server may only be slow
 )
 # Citus reports both as internal errors.
 COORDINATOR_STOPS = "postmaster was shut down"
@@ -43,6 +45,8 @@ def is_unavailable(error: Exception) -> bool:
 
 
 def is_lost(error: BaseException | None) -> bool:
+    if isinstance(error, TimeoutError):  # which is an OSError
+        return False
     return isinstance(error, LOST) or is_closed(error) or is_internal(error, COORDINATOR_STOPS)
 
 
@@ -57,9 +61,16 @@ def is_open(connection: Any) -> bool:
     return False
 
 
+def close_at_once(connection: Any) -> None:
+    if connection and is_open(connection):
+        connection.terminate()
+
+
 def is_closed(error: BaseException | None) -> bool:
-    """asyncpg raises the same class for a closed connection and for a wrong call; only the text differs."""
-    return type(error) is asyncpg.InterfaceError and "clos" in str(error)
+    """asyncpg raises the same class for a closed connection and for a wrong call; only the text differs. A
+    connection that is closed between two calls returns to the pool."""
+    is_interface_error = type(error) is asyncpg.InterfaceError
+    return is_interface_error and any(text in str(error) for text in ("clos", "released back to the pool"))
 
 
 def is_internal(error: BaseException | None, text: str) -> bool:

@@ -20,6 +20,7 @@ Result = TypeVar("Result")
 GROUP_SIZE = 64  # maximum number of writes in one commit
 GATHER_SECONDS = 0.001  # to let concurrent writes arrive before a commit
 ENDED = "the database writer has ended; nothing was changed"
+UNSYNCED = "the disk reported an error while the change was committed; whether it is kept is not known"
 ENDED_MEANWHILE = "the database writer has ended; whether the change was kept is not known"
 
 
@@ -123,7 +124,7 @@ class Writer:
     def commit_group(self, group: deque[PendingWrite]) -> list[PendingWrite]:
         """Runs the group in one transaction. `group` keeps the rest only if SQLite ended the transaction."""
         done: list[PendingWrite] = []
-        is_single = len(group) == 1
+        is_single, is_committing = len(group) == 1, False
         try:
             connection = self.connection = self.connection or self.connect()
             began = perf_counter()
@@ -142,10 +143,11 @@ class Writer:
                 done.append(write)
                 self.run_write(connection, write, is_single)
             if connection.in_transaction or not is_single:
+                is_committing = True
                 connection.execute("COMMIT")
         except BaseException as error:
             self.roll_back(connection)
-            fail_all(done, error)
+            fail_all(done, error, is_unknown=is_committing and is_disk_error(error))
         else:
             counters.commits.add(perf_counter() - began)
             counters.committed.add(len(done))
@@ -190,11 +192,17 @@ def as_exception(error: BaseException) -> Exception:
     return wrapped
 
 
-def fail_all(writes: list[PendingWrite], error: BaseException) -> None:
+def is_disk_error(error: BaseException) -> bool:
+    """After a failed sync the whole transaction may be in the file, and a crash would bring it back."""
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_IOERR
+
+
+def fail_all(writes: list[PendingWrite], error: BaseException, is_unknown: bool = False) -> None:
     """Fails the rejected writes too: the reason may be a change of the group that was rolled back."""
     cause = error.__cause__ if isinstance(error, DatabaseUnavailable) else error
     for write in writes:
-        write.error = DatabaseUnavailable()
+        is_made = is_unknown and write.error is None
+        write.error = OutcomeUnknown(UNSYNCED) if is_made else DatabaseUnavailable()
         write.error.__cause__ = cause
 
 

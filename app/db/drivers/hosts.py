@@ -23,8 +23,12 @@ NEEDS_NEWER_POOLER = (
 )
 FILES = ("sslrootcert", "sslcert", "sslkey", "sslcrl")  # parameters
 NO_ROOT = "root certificate file"  # begins the message of asyncpg, which names the default file
+STANDBY = "is a standby or read-only (name the primary in CARE_DATABASE_URL, or all hosts)"
+SILENT = "does not respond (check the host, the port, and firewalls)"
 REFUSED = f"[Errno {errno.ECONNREFUSED}]"  # of one address of the host, or within the list of several
 
+# The parameter that the server reports may be older than a promotion if PgBouncer passes it on.
+IS_READ_ONLY = "SELECT current_setting('transaction_read_only')::boolean"
 # The timeline of the last checkpoint, in pg_control_checkpoint(), is still the old one after a promotion.
 IDENTIFY = """
 SELECT system_identifier, pg_postmaster_start_time(),
@@ -88,7 +92,9 @@ def name_of(host: str, query: str) -> str:
     return host if urlsplit(f"//{host}").port else f"{host}:5432"
 
 
-async def connect_to_host(name: str, address: str, seconds: float, **options: Any) -> Host:
+async def connect_to_host(
+    name: str, address: str, seconds: float, accepts_standby: bool = False, **options: Any
+) -> Host:
     """A host that is unknown, silent, a standby and so on has a fault. Raises DatabaseError if the address
     cannot be used for any host."""
     try:
@@ -96,6 +102,9 @@ async def connect_to_host(name: str, address: str, seconds: float, **options: An
             connection = await asyncpg.connect(address, **options)
             try:
                 notice_silence(connection)
+                if not accepts_standby and await connection.fetchval(IS_READ_ONLY):
+                    connection.terminate()
+                    return Host(name, fault=STANDBY)
                 return Host(name, await identify(connection), connection)
             except BaseException:
                 connection.terminate()
@@ -134,12 +143,10 @@ def notice_silence(connection: Any) -> None:
 
 def reason_of_fault(fault: Exception) -> str:
     """What follows the name of the host in a sentence."""
-    if isinstance(fault, asyncpg.TargetServerAttributeNotMatched):
-        return "is a standby or read-only (name the primary in CARE_DATABASE_URL, or all hosts)"
     if isinstance(fault, socket.gaierror):
         return "is not known to the name service (check the host, and write `@` in a password as %40)"
     if isinstance(fault, TimeoutError):
-        return "does not respond (check the host, the port, and firewalls)"
+        return SILENT
     if isinstance(fault, ssl.SSLCertVerificationError):
         return f"has a certificate that is not valid: {fault.verify_message} (check sslrootcert)"
     if REFUSED in str(fault):

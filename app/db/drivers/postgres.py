@@ -4,18 +4,27 @@ import asyncio
 import logging
 import random
 import re
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
 from functools import lru_cache, partial
-from time import perf_counter
+from time import monotonic, perf_counter
 from typing import Any, TypeVar
 
 from app.db.drivers.citus import is_distributed
 from app.db.drivers.connections import ACQUIRE_SECONDS, Primary, open_pool
-from app.db.drivers.faults import CONFLICTS, is_lost, is_of_worker, is_open, raising_unavailable
+from app.db.drivers.fair_turns import FairTurns
+from app.db.drivers.faults import (
+    CONFLICTS,
+    close_at_once,
+    is_lost,
+    is_of_worker,
+    is_open,
+    raising_unavailable,
+)
 from app.db.drivers.interface import CHANNEL, DatabaseError, DatabaseUnavailable, Occupancy, OutcomeUnknown
 from app.db.drivers.waiting_commits import reading_waiting_commits
+from app.db.drivers.watching import SILENT_SECONDS, watch_hosts
 from app.db.sql import (
     DATABASE_KIND,
     Bulk,
@@ -42,6 +51,13 @@ UNKNOWN = "the database went away; whether the change was kept is not known"
 UNCONFIRMED = "the database did not confirm the change in time; whether it is kept is not known"
 COMMIT_SECONDS = 5  # less than ACQUIRE_SECONDS: commits that wait must not make reads fail
 MIN_WAIT = 0.5  # seconds for which a commit waits if the standby is lost
+CITUS_SECONDS = 10  # for the statements of a change on Citus, whose workers know no `lock_timeout` of ours
+READ = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+CHANGE = "BEGIN"
+# A change does not wait for long for a row of another transaction (a deadlock is found after 1 s), and a
+# process that has stopped does not keep rows locked. Local, because commands, which wait longer, may use the
+# same session of a pooler.
+LIMITED_CHANGE = "BEGIN; SET LOCAL lock_timeout = '3s'; SET LOCAL idle_in_transaction_session_timeout = '10s'"
 NOTIFY = f"SELECT pg_notify('{CHANNEL}', parties) FROM unnest($1::text[]) AS parties"
 
 # One thread: Python runs the code of one thread at a time.
@@ -59,17 +75,28 @@ class PostgresDatabase:
         self.kind = kind
         self.acquire_seconds = None if is_patient else ACQUIRE_SECONDS
         self.commit_seconds = None if is_patient else COMMIT_SECONDS
+        self.change_seconds = CITUS_SECONDS if kind == "citus" and not is_patient else None
+        self.begin_change = CHANGE if is_patient else LIMITED_CHANGE
         self.is_pooled = is_pooled  # by PgBouncer, through which no notification arrives
-        self.turns = asyncio.Semaphore(pool.get_max_size())  # asyncpg's pool does not keep the order
+        # asyncpg's pool does not keep the order. Changes that wait, for a row or for a standby, leave a
+        # connection to reads and one to their audit records.
+        size = pool.get_max_size() - 1
+        self.turns = FairTurns(size)
+        self.turns_to_change = FairTurns(max(1, size - 1))
+        self.turn_to_record = FairTurns(1)
         self.idle: list[Any] = []
         self.has_unconfirmed = False  # a commit may still wait for a lost standby
         self.losses = 0  # a connection from before the last loss is not used again
         self.unannounced: set[str] = set()
         self.announcing: asyncio.Task[None] | None = None
+        self.in_use: dict[Any, float] = {}  # connections, and since when
+        self.watching: asyncio.Task[None] | None = None
+        if not is_patient:
+            self.watching = asyncio.create_task(watch_hosts(primary, self.silent_connections))
 
     async def read(self, operation: Operation[Result]) -> Result:
         began = perf_counter()
-        result = await self.run(operation, isolation="repeatable_read", readonly=True)
+        result = await self.run(operation, is_read=True)
         counters.reads_on_connections.add(perf_counter() - began)
         return result
 
@@ -91,7 +118,7 @@ class PostgresDatabase:
                 self.announce(parties)
                 return result
 
-    async def run(self, operation: Operation[Result], **transaction: Any) -> Result:
+    async def run(self, operation: Operation[Result], is_read: bool = False) -> Result:
         try:
             step = next(operation)
             while step is DATABASE_KIND or isinstance(step, LongWork):
@@ -100,35 +127,51 @@ class PostgresDatabase:
                 )
         except StopIteration as done:
             return done.value  # type: ignore[no-any-return]
-        async with self.connection() as connection:
-            if self.has_unconfirmed and "readonly" not in transaction:
+        is_single = isinstance(step, OnlyStatement)
+        if is_read:
+            turns = [self.turns]
+        else:
+            turns = [self.turn_to_record] if is_single else [self.turns_to_change, self.turns]
+        async with self.connection(*turns) as connection:
+            if self.has_unconfirmed and not is_read:
                 await self.refuse_while_commits_wait(connection)
-            if isinstance(step, OnlyStatement):
-                return await run_steps(connection, self.kind, operation, step)
-            return await self.run_transaction(connection, operation, step, **transaction)
+            if not is_single:
+                return await self.run_transaction(connection, operation, step, is_read)
+            running = run_steps(connection, self.kind, operation, step)
+            return await (running if is_read else self.confirm(connection, running))
 
     async def run_transaction(
-        self, connection: Any, operation: Operation[Result], step: Step, **options: Any
+        self, connection: Any, operation: Operation[Result], step: Step, is_read: bool
     ) -> Result:
-        transaction = connection.transaction(**options)
-        with raising_unavailable():
-            await transaction.start()
         try:
-            result = await run_steps(connection, self.kind, operation, step)
+            with raising_unavailable():
+                await connection.execute(READ if is_read else self.begin_change)
+                async with asyncio.timeout(None if is_read else self.change_seconds):
+                    result = await run_steps(connection, self.kind, operation, step)
+                if is_read:
+                    await connection.execute("COMMIT")
         except BaseException:
-            with suppress(Exception):  # a lost connection has rolled back
-                await transaction.rollback()
+            await roll_back(connection)
             raise
-        with raising_unavailable():
-            try:
-                async with asyncio.timeout(self.commit_seconds):
-                    await transaction.commit()
-            except Exception as error:
-                if is_lost(error):
-                    message = UNCONFIRMED if isinstance(error, TimeoutError) else UNKNOWN
-                    raise OutcomeUnknown(message) from error
-                raise
+        if not is_read:
+            with raising_unavailable():
+                await self.confirm(connection, connection.execute("COMMIT"))
         return result
+
+    async def confirm(self, connection: Any, commit: Awaitable[Result]) -> Result:
+        """A commit that is not confirmed may be complete, and may still wait for a standby. Its connection is
+        closed: asyncpg would cancel the wait, and PostgreSQL then shows a change that is not replicated."""
+        try:
+            async with asyncio.timeout(self.commit_seconds):
+                return await commit
+        except BaseException as error:
+            fault = error.__cause__ if isinstance(error, DatabaseUnavailable) else error
+            is_late = isinstance(fault, TimeoutError)
+            if is_late or isinstance(fault, asyncio.CancelledError):
+                close_at_once(connection)
+            if is_late or is_lost(fault):
+                raise OutcomeUnknown(UNCONFIRMED if is_late else UNKNOWN) from fault
+            raise
 
     async def refuse_while_commits_wait(self, connection: Any) -> None:
         """Until the standby is back, a commit keeps its process of PostgreSQL, also without its connection.
@@ -158,15 +201,20 @@ class PostgresDatabase:
             self.announcing = None
 
     @asynccontextmanager
-    async def connection(self) -> AsyncIterator[Any]:
+    async def connection(self, *turns: FairTurns) -> AsyncIterator[Any]:
+        """Without `turns` as for a read."""
+        taken: list[FairTurns] = []
         try:
-            async with asyncio.timeout(self.acquire_seconds):
-                await self.turns.acquire()
-        except TimeoutError as error:
-            raise DatabaseUnavailable from error
-        losses = self.losses
-        try:
-            connection = await self.take_connection()
+            try:
+                async with asyncio.timeout(self.acquire_seconds):
+                    for turn in turns or [self.turns]:
+                        await turn.acquire()
+                        taken.append(turn)
+                    losses = self.losses
+                    connection = await self.take_connection()
+            except TimeoutError as error:
+                raise DatabaseUnavailable from error
+            self.in_use[connection] = monotonic()
             try:
                 yield connection
             except BaseException as fault:
@@ -174,12 +222,20 @@ class PostgresDatabase:
                     await self.drop_connections(connection, losses)
                 await self.return_to_pool(connection)
                 raise
+            finally:
+                del self.in_use[connection]
             if losses == self.losses:
                 self.idle.append(connection)
             else:
                 await self.return_to_pool(connection)
         finally:
-            self.turns.release()
+            for turn in taken:
+                turn.release()
+
+    def silent_connections(self) -> list[Any]:
+        """Those that have been in use for so long that the server may have stopped."""
+        since = monotonic() - SILENT_SECONDS
+        return [connection for connection, began in self.in_use.items() if began < since]
 
     def is_lost(self, fault: BaseException | None, connection: Any) -> bool:
         return is_lost(fault) and not (self.kind == "citus" and is_of_worker(fault, connection))
@@ -194,8 +250,7 @@ class PostgresDatabase:
             self.idle = []
             await self.pool.expire_connections()
         for connection in dropped:
-            if is_open(connection):
-                connection.terminate()
+            close_at_once(connection)
             await self.return_to_pool(connection)
 
     async def take_connection(self) -> Any:
@@ -206,7 +261,7 @@ class PostgresDatabase:
                 return connection
             await self.return_to_pool(connection)
         try:
-            return await self.pool.acquire(timeout=self.acquire_seconds)
+            return await self.pool.acquire()
         except Exception as error:  # no statement has run
             raise DatabaseUnavailable from error
 
@@ -221,6 +276,9 @@ class PostgresDatabase:
 
     async def close(self) -> None:
         self.losses += 1  # a connection in use then returns to the pool, which waits for it
+        if self.watching is not None:
+            self.watching.cancel()
+            await asyncio.wait([self.watching])
         if self.announcing is not None:
             await self.announcing
         while self.idle:
@@ -234,6 +292,16 @@ def add_parties(parties: set[str], step: Step) -> Step:
         if statement.adds_events:
             parties.add(f"{values['caregiver']} {values['client']}" if "client" in values else "")
     return step
+
+
+async def roll_back(connection: Any) -> None:
+    """Closes the connection if that fails, so that no transaction stays open. A lost one has rolled back."""
+    try:
+        await connection.execute("ROLLBACK")
+    except BaseException as error:
+        close_at_once(connection)
+        if not isinstance(error, Exception):
+            raise
 
 
 async def open_postgres(url: str, connections: int, patience: float | None) -> PostgresDatabase:
@@ -262,7 +330,8 @@ async def run_steps(
 
 async def run_step(connection: Any, kind: DatabaseKind, step: Step) -> list[Any]:
     if isinstance(step, Bulk):
-        await connection.copy_records_to_table(step.table, records=step.rows, columns=step.columns)
+        rows = while_connected(connection, step.rows)
+        await connection.copy_records_to_table(step.table, records=rows, columns=step.columns)
         return []
     if step is DATABASE_KIND:
         return [kind]
@@ -279,6 +348,14 @@ async def run_step(connection: Any, kind: DatabaseKind, step: Step) -> list[Any]
 
 async def in_thread(function: Callable[[], Result]) -> Result:
     return await asyncio.get_running_loop().run_in_executor(WORKER, function)
+
+
+def while_connected(connection: Any, rows: Iterable[Any]) -> Iterator[Any]:
+    """asyncpg would read all rows, and write each of them to a connection that is lost."""
+    for row in rows:
+        if connection._transport.is_closing():
+            raise ConnectionResetError("the connection was lost while rows were written")
+        yield row
 
 
 async def run_together(connection: Any, kind: DatabaseKind, step: Together) -> list[Any]:

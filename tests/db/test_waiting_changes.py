@@ -1,0 +1,161 @@
+"""On PostgreSQL a change that waits for a locked row leaves connections to reads, to their audit records and
+to the check of readiness, and does not wait for long."""
+
+import asyncio
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from app.db.drivers.interface import Database, DatabaseUnavailable
+from app.http import health
+from app.settings import Settings
+from tests.answers import a_world_to_answer_in
+from tests.callers import Caller, Gateway
+from tests.db import raw
+from tests.db.operations import adding, running, with_database
+from tests.factories import starting_with
+from tests.schema.test_assign_homework import ASSIGN, homework
+from tests.schema.test_statement_counts import NESTED
+
+pytestmark = pytest.mark.parametrize("kind", ["postgresql"], indirect=True)
+CONNECTIONS = 4
+WAITING = (
+    "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
+)
+
+
+@pytest.fixture
+def settings(settings: Settings) -> Settings:
+    return settings.model_copy(update={"read_threads": CONNECTIONS})
+
+
+@contextmanager
+def locking(url: str, statement: str) -> Iterator[None]:
+    """Keeps the locks of the statement for the block."""
+    import asyncpg
+
+    with asyncio.Runner() as runner:
+        connection = runner.run(asyncpg.connect(url))
+        runner.run(connection.execute(f"BEGIN; {statement}"))
+        yield
+        runner.run(connection.close())
+
+
+def wait_for(url: str, number: int) -> None:
+    """Returns when this number of transactions waits for a lock."""
+    while raw.run(url, WAITING) != [(number,)]:
+        pass
+
+
+def assign(caller: Caller) -> Any:
+    return caller.post_graphql(ASSIGN, input=homework())
+
+
+@pytest.fixture
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Changes wait for as long as the test takes."""
+    from app.db.drivers import postgres  # here, because the suite on SQLite does without the driver
+
+    monkeypatch.setattr(postgres, "LIMITED_CHANGE", postgres.CHANGE)
+    monkeypatch.setattr(postgres, "ACQUIRE_SECONDS", 60)
+
+
+@pytest.mark.usefixtures("patient")
+@starting_with(a_world_to_answer_in)
+def test_changes_that_wait_for_a_row_leave_connections_to_reads(gateway: Gateway) -> None:
+    url, caregiver = gateway.settings.database, gateway.as_caregiver(1)
+    expected = caregiver.data(NESTED)
+    with ThreadPoolExecutor(2 * CONNECTIONS) as pool:
+        with locking(url, "SELECT FROM session FOR UPDATE"):
+            changes = [pool.submit(assign, caregiver) for _ in range(2 * CONNECTIONS)]
+            wait_for(url, CONNECTIONS - 1)
+            found = [caregiver.data(NESTED) for _ in range(10)]  # of answers: each stores an audit record
+            ready = gateway.as_anonymous().get("/readyz")
+            still_waiting = raw.run(url, WAITING)
+        made = [change.result().json() for change in changes]
+
+    assert (found, ready.status_code) == ([expected] * 10, 200)
+    assert still_waiting == [(CONNECTIONS - 1,)]
+    assert [one["data"]["assignHomework"]["userErrors"] for one in made] == [[]] * 2 * CONNECTIONS
+
+
+def test_the_check_of_readiness_does_not_wait_for_a_table(
+    gateway: Gateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(health, "READ_SECONDS", 0.2)
+    url, anonymous = gateway.settings.database, gateway.as_anonymous()
+
+    with locking(url, "LOCK TABLE alembic_version"):
+        waiting = anonymous.get("/readyz")
+
+    assert (waiting.status_code, waiting.json()) == (503, {"status": "the database does not respond"})
+    assert anonymous.get("/readyz").status_code == 200
+
+
+@starting_with(a_world_to_answer_in)
+def test_a_change_does_not_wait_for_a_row_for_long(gateway: Gateway) -> None:
+    url = gateway.settings.database
+    before = raw.run(url, "SELECT count(*) FROM assignment")
+    with locking(url, "SELECT FROM session FOR UPDATE"):
+        response = assign(gateway.as_caregiver(1))
+
+    [error] = response.json()["errors"]
+    assert (response.status_code, response.headers["retry-after"]) == (503, "1")
+    assert (error["message"], error["extensions"]["code"]) == (str(DatabaseUnavailable()), "OVERLOADED")
+    assert raw.run(url, "SELECT count(*) FROM assignment") == before
+
+
+def limits_of_a_change(url: str, **options: Any) -> list[str]:
+    async def use(db: Database) -> list[str]:
+        names = ("lock_timeout", "idle_in_transaction_session_timeout")
+        return [await db.write(running(f"SHOW {name}")) for name in names]
+
+    return with_database(url, use, **options)
+
+
+def test_a_command_waits_for_a_row(database_url: str) -> None:
+    assert limits_of_a_change(database_url) == ["3s", "10s"]
+    assert limits_of_a_change(database_url, patience=None) == ["0", "0"]
+
+
+def test_no_limit_is_left_in_a_session_that_a_pooler_shares(database_url: str) -> None:
+    async def use(db: Database) -> list[str]:
+        await db.write(adding("one"))
+        return [
+            await db.read(running(f"SHOW {name}"))
+            for name in ("lock_timeout", "idle_in_transaction_session_timeout")
+        ]
+
+    assert with_database(database_url, use, readers=1) == ["0", "0"]
+
+
+def test_a_process_that_stops_within_a_change_does_not_keep_rows_locked(
+    database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from app.db.drivers import postgres
+
+    limited = postgres.LIMITED_CHANGE.replace("'10s'", "'50ms'")
+    monkeypatch.setattr(postgres, "LIMITED_CHANGE", limited)
+
+    def stopping() -> Any:
+        yield from adding("never")
+        while raw_count(database_url):  # blocks the event loop
+            pass
+        yield from adding("never either")
+
+    def raw_count(url: str) -> bool:
+        query = "SELECT count(*) FROM pg_stat_activity WHERE state = 'idle in transaction'"
+        with ThreadPoolExecutor(1) as pool:
+            condition = "AND datname = current_database()"
+            return bool(pool.submit(raw.run, url, f"{query} {condition}").result()[0][0])
+
+    async def use(db: Any) -> str:
+        with pytest.raises(DatabaseUnavailable, match="nothing was changed"):
+            await db.write(stopping())
+        db.begin_change = postgres.CHANGE
+        return await db.write(adding("next"))
+
+    assert with_database(database_url, use) == "next"
