@@ -4,6 +4,7 @@ All of it is counted by each process, and by the monotonic clock, so setting the
 """
 
 import time
+from asyncio import Semaphore
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from ipaddress import IPv6Address
@@ -18,7 +19,8 @@ KIB = 1024
 POINTS_PER_STORED_KIB = 32  # 9 MiB a minute with the default limit
 MAX_VIEWERS = 10_000
 MAX_ADDRESSES = 1_000
-MAX_UNSENT = 16 * 1024 * 1024  # bytes of responses that the connections of a viewer have not accepted yet
+MAX_DELIVERIES = 2
+MAX_UNSENT = 12 * 1024 * 1024  # bytes of responses that the connections of a viewer have not accepted yet
 Ticks = Callable[[], float]  # seconds of the monotonic clock
 
 
@@ -31,6 +33,7 @@ class Budget:
     """
 
     __slots__ = (
+        "deliveries",
         "left",
         "moment",
         "points",
@@ -53,6 +56,7 @@ class Budget:
         self.waiting = 0  # of these, requests that have not started
         self.seconds_owed = 0.0  # time on the event loop beyond the viewer's share, as of `turn`
         self.turn = 0
+        self.deliveries = Semaphore(MAX_DELIVERIES)  # events of subscriptions that are loaded and sent
         self.unsent = 0  # bytes of responses that slow connections have not accepted
 
     def grow(self) -> None:

@@ -5,14 +5,14 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
-from app.care.budgets import MAX_UNSENT, Budget, Budgets
+from app.care.budgets import Budget, Budgets
 from app.server.incomplete import IncompleteRequests
 from app.server.turns import State, Turns
 from app.settings import Settings
 
 USUAL = (b"Bearer ", b"bearer ")
 MAX_HEADS, MAX_BODIES = 8 * 1024 * 1024, 32 * 1024 * 1024  # bytes of incomplete requests
-REJECTING_UNSENT = MAX_UNSENT // 2  # unsent bytes of a viewer from which on requests are rejected
+REJECTING_UNSENT = 8 * 1024 * 1024  # unsent bytes of a viewer from which on requests are rejected
 MAX_WAIT = 0.25  # seconds that an accepted request may wait for the event loop
 MAX_STANDING_WAIT = 0.025  # the same while requests have been waiting for longer than MAX_WAIT
 SMOOTHING = 0.05  # weight of the newest request in the moving average

@@ -481,8 +481,9 @@ class EdgeProtocol(TimedProtocol):
     def pause_writing(self) -> None:
         super().pause_writing()
         if self.current is not None:
-            budget = self.current.scope["state"]["budget"]
-            if not self.unaccepted.hold(budget, self.transport.get_write_buffer_size()):
+            # The transport counts the rest of a write, and keeps the whole until the end.
+            size = max(self.transport.get_write_buffer_size(), self.current.written)
+            if not self.unaccepted.hold(self.current.scope["state"]["budget"], size):
                 self.abort()
 
     def resume_writing(self) -> None:

@@ -25,6 +25,7 @@ CHUNKED: Headers = [(b"transfer-encoding", b"chunked")]
 STATUSES_WITHOUT_BODY = (204, 304)
 # Control characters that could end a header: everything below a space except the tab.
 CONTROLS = bytes([*range(9), *range(10, 32), 127])
+LONG_BODY = 256 * 1024  # bytes
 FAILED = b"Internal Server Error"
 FAILURE_HEADERS: Headers = [
     (b"content-type", b"text/plain; charset=utf-8"),
@@ -50,6 +51,7 @@ class RequestCycle:
     is_chunked: bool = False
     remaining: int | None = 0  # bytes of the body to send; None: it ends with the connection
     is_complete: bool = False
+    written: int = 0  # bytes of the last write
 
     async def run(self, app: ASGIApp, dequeue: Callable[[Budget], None]) -> None:
         state = self.scope["state"]
@@ -135,7 +137,12 @@ class RequestCycle:
         if self.scope["method"] == "HEAD":
             body, self.remaining = b"", 0
         elif self.is_chunked:
-            body = b"%x\r\n%b\r\n" % (len(body), body) if body else b""
+            if len(body) > LONG_BODY:  # without a copy
+                self.write(b"%x\r\n" % len(body))
+                self.write(body)
+                body = b"\r\n"
+            elif body:
+                body = b"%x\r\n%b\r\n" % (len(body), body)
             if not has_more:
                 body += b"0\r\n\r\n"
         elif self.remaining is not None:
@@ -147,8 +154,9 @@ class RequestCycle:
             self.complete()
 
     def write(self, body: bytes) -> None:
-        self.transport.write(self.head + body)
-        self.head = b""
+        data, self.head = self.head + body, b""
+        self.written = len(data)
+        self.transport.write(data)
 
     def complete(self) -> None:
         self.is_complete = True

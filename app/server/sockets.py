@@ -107,6 +107,7 @@ class EdgeSocket(WebSocketsSansIOProtocol):
         self.messages = Rate(MESSAGES_AT_ONCE, MESSAGES_PER_SECOND)
         self.timer: asyncio.TimerHandle | None = None
         self.unaccepted = Unsent()
+        self.written = 0  # characters of the last message
         self.unsent = 0  # bytes in the write buffer when `timer` was set
         self.is_ending = False
         self.is_failed = False  # further input is discarded
@@ -184,6 +185,7 @@ class EdgeSocket(WebSocketsSansIOProtocol):
 
     async def send(self, message: Any) -> None:
         await Flow(self.writable).drain()
+        self.written = len(message.get("text") or message.get("bytes") or "")
         await super().send(message)
 
     def pause_writing(self) -> None:
@@ -191,7 +193,8 @@ class EdgeSocket(WebSocketsSansIOProtocol):
         super().pause_writing()
         self.transport.pause_reading()
         self.start_timer()
-        if not self.unaccepted.hold(self.scope["state"]["budget"], self.transport.get_write_buffer_size()):
+        size = max(self.transport.get_write_buffer_size(), self.written)
+        if not self.unaccepted.hold(self.scope["state"]["budget"], size):
             self.transport.abort()
 
     def resume_writing(self) -> None:

@@ -24,6 +24,7 @@ from app.db.event_log import LoggedEvent
 from app.db.sql import Operation
 from app.engine.schema import PreparingSchema
 from app.events.notifications import Notifier
+from app.http.messages import wait_writable
 from app.schema.transport.request_parsing import GraphQLRequest
 
 logger = logging.getLogger("care.graphql")
@@ -46,6 +47,7 @@ class SubscriptionContext(Context):
     account: Callable[[], Operation[Viewer]]  # raises if the account is disabled, or another person's now
     ends_at: float  # expiry of the token, by the event loop's clock
     notifier: Notifier
+    scope: Scope
     cost: int = 0  # charged at the start and for every event
 
     def charge(self, cost: int) -> None:
@@ -66,6 +68,7 @@ async def extend_context(context: Context, scope: Scope, authorization: str | No
         account=partial(finding_same, identity, viewer),
         ends_at=asyncio.get_running_loop().time() + end - utc_now().timestamp() - EARLY_SECONDS,
         notifier=scope["state"]["notifier"],
+        scope=scope,
     )
 
 
@@ -118,32 +121,40 @@ async def deliver_events(
     load: Callable[[Context, LoggedEvent], Awaitable[Item]],
 ) -> AsyncGenerator[Item, None]:
     """Yields the events after `position` and charges each. The statement that reads events also checks the
-    account, so an event is delivered only if the account was enabled when it happened."""
+    account, so an event is delivered only if the account was enabled when it happened.
+
+    Of the subscriptions of a viewer, few load and send an event at the same time, and only if the client has
+    read the events before. The others wait in the event log, which needs no memory."""
     loop = asyncio.get_running_loop()
+    assert ctx.budget is not None
+    turn_to_deliver = ctx.budget.deliveries
     waiting: deque[LoggedEvent] = deque()
     is_charged = False  # the first waiting event, which is loaded again after a database failure
     with ctx.notifier.listener(ctx.signed_in()) as wakeup:
         while not ctx.notifier.is_stopping:
             if loop.time() >= ctx.ends_at:
                 raise NotSignedIn("the bearer token has expired")
+            await wait_writable(ctx.scope)
             wakeup.clear()
-            try:
-                context = await ctx.reauthenticate()
-                check_same(context.viewer, ctx.viewer)
-                if not waiting:
-                    found, position = await read_events(context, event_filter, position, ctx.account())
-                    waiting.extend(found)
-                if waiting and not is_charged:
-                    context.charge(ctx.cost)
-                    is_charged = True
-                item = await load(context, waiting[0]) if waiting else None
-            except DatabaseUnavailable as fault:  # retry from the same position
-                logger.warning("request %s: %s (%s)", ctx.request_id, fault, fault.__cause__)
-                item = None
+            async with turn_to_deliver:
+                try:
+                    context = await ctx.reauthenticate()
+                    check_same(context.viewer, ctx.viewer)
+                    if not waiting:
+                        found, position = await read_events(context, event_filter, position, ctx.account())
+                        waiting.extend(found)
+                    if waiting and not is_charged:
+                        context.charge(ctx.cost)
+                        is_charged = True
+                    item = await load(context, waiting[0]) if waiting else None
+                except DatabaseUnavailable as fault:  # retry from the same position
+                    logger.warning("request %s: %s (%s)", ctx.request_id, fault, fault.__cause__)
+                    item = None
+                if item is not None:
+                    waiting.popleft()
+                    is_charged = False
+                    yield item  # returns once the event is sent
             if item is not None:
-                waiting.popleft()
-                is_charged = False
-                yield item
                 await asyncio.sleep(0)  # let other tasks run
                 continue
             with suppress(TimeoutError):
