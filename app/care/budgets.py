@@ -102,11 +102,12 @@ class Unsent:
         self.size = 0
 
     def hold(self, budget: Budget, size: int) -> bool:
-        """False if the viewer's connections together have too many of them."""
+        """False if the viewer's connections together have too many of them. One response may be longer: some
+        that the service allows are."""
         self.release()
         self.budget, self.size = budget, size
         budget.unsent += size
-        if budget.unsent <= MAX_UNSENT:
+        if budget.unsent <= MAX_UNSENT or budget.unsent == size:
             return True
         counters.limits["unsent bytes of a viewer"] += 1
         return False

@@ -78,6 +78,10 @@ def test_a_viewer_with_too_many_unsent_bytes_is_rejected(admission: AdmissionCon
         each.release()
         each.release()
     assert slow.unsent == 0
+    assert connections[0].hold(slow, 30 * 1024 * 1024)  # one long response may be read slowly
+    assert not connections[1].hold(slow, 1)
+    connections[0].release()
+    connections[1].release()
     assert not admission.rejects(slow)
 
 
