@@ -107,7 +107,7 @@ def create_app(
                 IdentifierLimiter(identifiers) if identifiers else None,
             )
             admission = AdmissionControl(
-                settings, authenticator.budgets, authenticator.accepted, partial(describe_work, schema)
+                settings, authenticator.budgets, authenticator.accepted.values, partial(describe_work, schema)
             )
             asyncio.get_running_loop().set_task_factory(admission.turns.create_task)
             if settings.dispatcher:

@@ -7,7 +7,8 @@ from datetime import datetime
 
 from app.auth.keys import Key
 from app.auth.refusals import Reason, refusal_for
-from app.auth.tokens import MAX_TOKEN, Identity, Verifier
+from app.auth.tokens import MAX_TOKEN, Identity, Verifier, weight_of
+from app.caches import BoundedCache
 from app.care.budgets import Budget, Budgets
 from app.care.context import Context, Role, Viewer, utc_now
 from app.care.errors import CareError
@@ -58,7 +59,7 @@ class AcceptedToken:
     keys: list[Key]
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class Authenticator:
     """Authenticates the requests of both contracts."""
 
@@ -70,7 +71,10 @@ class Authenticator:
     budgets: Budgets = field(default_factory=Budgets)
     identifier_limiter: IdentifierLimiter | None = None
     ticks: Callable[[], float] = time.monotonic
-    accepted: dict[str, AcceptedToken] = field(default_factory=dict, compare=False)  # by token
+    accepted: BoundedCache[AcceptedToken] = field(init=False)  # by token
+
+    def __post_init__(self) -> None:
+        self.accepted = BoundedCache(self.verifier.settings.token_cache)
 
     async def open(
         self,
@@ -118,14 +122,8 @@ class Authenticator:
         until = min(verified[1], since + ACCOUNT_CACHE_SECONDS) if verified else since
         account = AcceptedToken(viewer, budget, identity.application, identity.expiry, until, keys)
         if verified and keys is self.verifier.cached_keys:  # the keys have not just changed
-            self.cache(token, account)
+            self.accepted.put(token, account, weight_of(token))
         return account
 
     async def identity_of(self, authorization: str, now: datetime) -> Identity:
         return await self.verifier.identity(token_in(authorization), now)
-
-    def cache(self, token: str, account: AcceptedToken) -> None:
-        self.accepted.pop(token, None)
-        while len(self.accepted) >= self.verifier.settings.token_cache:
-            del self.accepted[next(iter(self.accepted))]  # the oldest
-        self.accepted[token] = account

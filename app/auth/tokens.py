@@ -12,12 +12,14 @@ import jwt
 
 from app.auth.keys import Key, KeySet
 from app.auth.refusals import Reason, RefusalLog, refusal_for
+from app.caches import BoundedCache
 from app.care.context import Role
 from app.care.errors import CareError
 from app.settings import Settings
 
 MAX_TOKEN = 8192  # characters
 TOKEN_CACHE_SECONDS = 60
+USUAL_LENGTH = 2048  # characters; a longer token counts as several, so that tokens cannot fill the memory
 # The library ignores characters outside base64url, so the whole text is checked first.
 THREE_PARTS = re.compile(r"[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+")
 APPLICATION = re.compile(r"[A-Za-z0-9._:/-]{1,64}")  # without characters of an email address
@@ -61,32 +63,26 @@ class Verifier:
         self.keys = keys
         self.ticks = time.monotonic
         self.refusals = RefusalLog(settings.log_requests)
-        self.cached: dict[str, tuple[Identity, float]] = {}
+        self.cached: BoundedCache[tuple[Identity, float]] = BoundedCache(settings.token_cache)
         self.cached_keys = keys.keys
 
     async def identity(self, token: str, now: datetime) -> Identity:
         await self.keys.refresh()
         if self.cached_keys is not self.keys.keys:
             self.cached_keys = self.keys.keys
-            self.cached.clear()
+            self.cached = BoundedCache(self.settings.token_cache)
         known = self.cached.get(token)
         if known is not None:
             if self.ticks() < known[1] and now.timestamp() < known[0].expiry:
                 return known[0]
-            del self.cached[token]
+            self.cached.remove(token)
         claims = await self.claims(token)
         identity = Identity(
             self.user_of(claims), self.role_of(claims), expiry_of(claims), application_of(claims)
         )
-        self.cache(token, identity, self.ticks() + TOKEN_CACHE_SECONDS)
+        if self.settings.token_cache:
+            self.cached.put(token, (identity, self.ticks() + TOKEN_CACHE_SECONDS), weight_of(token))
         return identity
-
-    def cache(self, token: str, identity: Identity, until: float) -> None:
-        if self.settings.token_cache == 0:
-            return
-        while len(self.cached) >= self.settings.token_cache:
-            del self.cached[next(iter(self.cached))]  # the oldest
-        self.cached[token] = (identity, until)
 
     async def claims(self, token: str) -> Mapping[str, Any]:
         """Returns the claims. Fetches keys only for a token that passes every check that needs no key."""
@@ -147,6 +143,11 @@ class Verifier:
                     return known.pop()
                 break
         raise refusal_for(Reason.ROLE)
+
+
+def weight_of(token: str) -> int:
+    """In a cache of tokens."""
+    return -(-len(token) // USUAL_LENGTH)
 
 
 def reason_of(fault: Exception) -> Reason:

@@ -90,6 +90,7 @@ class FunctionGenerator:
     - `joined`: name of an object stored in the same tuple -> an index whose value is None if there is no
       object, and the layout of the object.
     - `lists`: name of a list of tuples -> a column as above, and the layout of the items.
+    It may also have an `__owner__`, a weak reference: without its owner the class gets no new values.
 
     Field metadata: `computes` marks a resolver without side effects, which can run here and again in
     graphql-core. `from_column` is a column name and a factory that returns, for the name of a type, the
@@ -254,7 +255,8 @@ class ObjectCompleter:
         complete = self.by_attribute
         if layout is not None:
             complete = self.generator.complete_members(self.kind, self.fields, layout)
-        if len(self.known) >= MAX_ROW_CLASSES:  # classes are made anew, so most of these are used no more
+        self.known = {each: known for each, known in list(self.known.items()) if is_in_use(each)}
+        if len(self.known) >= MAX_ROW_CLASSES:
             self.known.clear()
         self.known[value.__class__] = complete
         return complete
@@ -274,6 +276,11 @@ def complete_objects(values: Any, item: ObjectCompleter) -> list[Any]:
     classes = set(map(type, values)) if values.__class__ is list else ()
     complete = item.known.get(*classes) if len(classes) == 1 else None
     return complete_list(values, complete or item)
+
+
+def is_in_use(kind: type) -> bool:
+    owner = getattr(kind, "__owner__", None)
+    return owner is None or owner() is not None
 
 
 def raise_unexpected() -> None:

@@ -118,7 +118,7 @@ def test_the_account_cache_has_the_configured_size(settings: Settings) -> None:
             me(gateway, token)
 
         authenticator: Authenticator = gateway.client.app_state["authenticator"]
-        assert list(authenticator.accepted) == tokens[2:]
+        assert list(authenticator.accepted.values) == tokens[2:]
 
 
 @pytest.mark.sqlite_only
@@ -133,7 +133,7 @@ def test_a_token_is_cached_once_for_every_form_of_the_header(gateway: Gateway) -
             )
             assert answer.status_code == 200
 
-    assert list(authenticator.accepted) == [token]
+    assert list(authenticator.accepted.values) == [token]
 
 
 def after(gateway: Gateway, seconds: int) -> None:

@@ -11,7 +11,7 @@ import jwt
 import pytest
 
 from app.auth.keys import KEY_FILE_SECONDS, open_keys
-from app.auth.tokens import TOKEN_CACHE_SECONDS, Identity, Verifier
+from app.auth.tokens import TOKEN_CACHE_SECONDS, USUAL_LENGTH, Identity, Verifier
 from app.care.context import Role
 from app.care.errors import NotAllowed, NotSignedIn
 from app.settings import Environment, Settings
@@ -103,7 +103,7 @@ def test_failures_are_not_cached(verified: list[str]) -> None:
     run(refused(verifier, token, now()))
 
     assert verified == [token] * 2
-    assert verifier.cached == {}
+    assert verifier.cached.values == {}
 
 
 def test_a_token_without_a_role_is_not_cached() -> None:
@@ -112,7 +112,7 @@ def test_a_token_without_a_role_is_not_cached() -> None:
     with pytest.raises(NotAllowed):
         run(verifier.identity(token, now()))
 
-    assert verifier.cached == {}
+    assert verifier.cached.values == {}
 
 
 def test_the_oldest_token_leaves_a_full_cache() -> None:
@@ -122,7 +122,19 @@ def test_the_oldest_token_leaves_a_full_cache() -> None:
     for token in tokens:
         run(verifier.identity(token, now()))
 
-    assert list(verifier.cached) == tokens[2:]
+    assert list(verifier.cached.values) == tokens[2:]
+
+
+def test_a_long_token_takes_the_place_of_several() -> None:
+    verifier = a_verifier(token_cache=4)
+    short = [signed(caregiver(jti=str(number))) for number in range(4)]
+    long = signed(caregiver(jti="x" * 3500))
+    assert max(map(len, short)) <= USUAL_LENGTH < 2 * USUAL_LENGTH < len(long) <= 3 * USUAL_LENGTH
+
+    for token in (*short, long):
+        run(verifier.identity(token, now()))
+
+    assert list(verifier.cached.values) == [short[3], long]
 
 
 def test_a_size_of_zero_disables_the_cache(verified: list[str]) -> None:
@@ -131,7 +143,7 @@ def test_a_size_of_zero_disables_the_cache(verified: list[str]) -> None:
     assert [run(verifier.identity(token, now())) for _ in range(3)] == [MARA] * 3
 
     assert verified == [token] * 3
-    assert verifier.cached == {}
+    assert verifier.cached.values == {}
 
 
 def test_a_change_of_keys_clears_the_cache(tmp_path: Path, verified: list[str]) -> None:
@@ -147,7 +159,7 @@ def test_a_change_of_keys_clears_the_cache(tmp_path: Path, verified: list[str]) 
 
     assert run(verifier.identity(new, now())) == MARA
     run(refused(verifier, old, now()))
-    assert list(verifier.cached) == [new]
+    assert list(verifier.cached.values) == [new]
 
 
 def test_reading_unchanged_keys_keeps_the_cache(tmp_path: Path, verified: list[str]) -> None:

@@ -2,7 +2,6 @@
 that is built again."""
 
 from app.db.reader.plan_cache import PLANS
-from app.engine.codegen import MAX_ROW_CLASSES
 from app.rest_compat import bodies
 from app.rest_compat.members import MAX_READERS, Members
 from tests.callers import Gateway, schema_of
@@ -16,11 +15,11 @@ def remove_plans() -> None:
     PLANS.weight = 0
 
 
-def test_a_document_keeps_a_bounded_number_of_functions(standing: Gateway) -> None:
+def test_a_document_keeps_no_function_of_a_removed_plan(standing: Gateway) -> None:
     caller = standing.as_caregiver(1)
     first = caller.data(DOCUMENT)
 
-    for _ in range(MAX_ROW_CLASSES + 3):
+    for _ in range(3):
         remove_plans()
         assert caller.data(DOCUMENT) == first
 
@@ -28,7 +27,7 @@ def test_a_document_keeps_a_bounded_number_of_functions(standing: Gateway) -> No
     [prepared] = [each for (text, _), each in operations.recent.values.items() if text == DOCUMENT]
     assert prepared.compiled is not None
     functions = [len(each.known) for each in prepared.compiled.generator.objects.values()]
-    assert 1 < max(functions) <= MAX_ROW_CLASSES
+    assert max(functions) == 1
 
 
 def test_a_body_keeps_a_bounded_number_of_readers(standing: Gateway) -> None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING, Any, ClassVar
+from weakref import ref
 
 from app.db.answers import Answer, read_json
 from app.db.reader.entities import ANSWERS, COMPUTED, ENTITIES, Entity, ToMany, ToOne, conversion_of
@@ -43,6 +44,10 @@ COLUMNS_OF_SHOWN = ("caregiver_id", "client_id", "save_type", "id")  # the colum
 LAYOUT_OF_ANSWER = Layout({name: (index, None) for index, name in enumerate(Answer._fields)})
 
 
+class Owner:
+    """Exists as long as a plan, whose row classes refer to it."""
+
+
 class Row(tuple[Any, ...]):
     """A row with its selected columns by name. There is no lazy loading.
 
@@ -52,6 +57,7 @@ class Row(tuple[Any, ...]):
     __slots__ = ()
     table: ClassVar[Table]
     __layout__: ClassVar[Layout]
+    __owner__: ClassVar["ref[Owner]"]
 
     if TYPE_CHECKING:
 
@@ -81,6 +87,7 @@ class PlanNode:
     children: list["ChildPlan"]
     shown: list[Callable[[Any], Shown]]  # of a row: the answer sets whose answers are selected
     width: int  # the number of columns, without linked rows
+    owner: Owner
     # Written by levels.py. Of linked pages only those that are selected.
     statement: Statement | None = None
     single_statement: Statement | None = None  # for one id in place of a list
@@ -146,7 +153,7 @@ class Planner:
             query.index_of(query.source, "id")
         width = len(query.columns)
         query.conditions()  # adds their joins before the statement is written
-        node = PlanNode(row_class, builder.children, builder.shown, width)
+        node = PlanNode(row_class, builder.children, builder.shown, width, builder.owner)
         self.queries[node] = query, form, page
         return node
 
@@ -170,11 +177,13 @@ class NodeBuilder:
     query: Query
     children: list[ChildPlan] = field(default_factory=list)
     shown: list[Callable[[Any], Shown]] = field(default_factory=list)
+    owner: Owner = field(default_factory=Owner)
 
     def add_rows(self, source: Source, selection: Selection, path: Path) -> type[Row]:
         """Adds what is selected of one table, and returns the class of its rows."""
         layout = Layout()
         members: dict[str, Any] = {"__slots__": (), "table": source.entity.table, "__layout__": layout}
+        members["__owner__"] = ref(self.owner)
         for name in sorted(selection.columns):
             column = self.place_of(source, name)
             members[name] = column_property(source, column)
