@@ -9,6 +9,7 @@ difference between a long run and a short one, divided by the number of requests
 
 import argparse
 import asyncio
+import gc
 import json
 import os
 import re
@@ -77,6 +78,7 @@ async def drive(requests: list[bytes], rounds: int) -> None:
     lifespan = config.lifespan_class(config)
     await lifespan.startup()
     freeze_loaded_objects()
+    gc.disable()  # whether one more collection falls into the long run would decide on some percent
     connections = [EdgeProtocol(config, ServerState(), lifespan.state.copy()) for _ in range(CONNECTIONS)]
     transports = [Transport() for _ in connections]
     for connection, transport in zip(connections, transports, strict=True):
