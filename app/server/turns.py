@@ -45,14 +45,17 @@ class Turns:
 
     def may_run(self, budget: Budget) -> bool:
         """Whether a slice of this viewer may run in this turn."""
-        owed = budget.seconds_owed
-        if budget.turn != self.number:
-            owed = max(0.0, owed - (self.number - budget.turn) * SHARE_SECONDS)
-            budget.seconds_owed, budget.turn = owed, self.number
-        if owed < SHARE_SECONDS and self.used < TURN_SECONDS:
+        self.pay(budget)
+        if budget.seconds_owed < SHARE_SECONDS and self.used < TURN_SECONDS:
             return True
         self.schedule_end()
         return False
+
+    def pay(self, budget: Budget) -> None:
+        """Each turn since the last call pays a share of what is owed."""
+        if budget.turn != self.number:
+            paid = (self.number - budget.turn) * SHARE_SECONDS
+            budget.seconds_owed, budget.turn = max(0.0, budget.seconds_owed - paid), self.number
 
     def schedule_end(self) -> None:
         """Slices that sit out this turn are scheduled later, so they run in the next one. A turn of short
@@ -69,9 +72,12 @@ class Turns:
     def note(self, state: State, seconds: float) -> None:
         """Called after a slice in a turn that is not short."""
         self.schedule_end()
+        budget = state["budget"]
+        budget.seconds_owed -= seconds  # earlier turns do not pay this slice
+        self.pay(budget)
+        budget.seconds_owed = min(budget.seconds_owed + seconds, MAX_SECONDS_OWED)
         if seconds <= LONG_SECONDS:
             return
-        state["budget"].seconds_owed = min(state["budget"].seconds_owed, MAX_SECONDS_OWED)
         counters.long_slices.add(seconds)
         now = self.clock()
         if now - self.logged > LOG_SECONDS:
@@ -101,13 +107,13 @@ class Sliced(Coroutine[Any, Any, Any]):
         self.state = state
         self.turns = turns
 
-    def send(self, value: Any) -> Any:
+    def send(self, value: Any, *fault: Any) -> Any:
         turns, budget = self.turns, self.state["budget"]
-        if turns.used + budget.seconds_owed >= SHARE_SECONDS and not turns.may_run(budget):
+        if turns.used + budget.seconds_owed >= SHARE_SECONDS and not (fault or turns.may_run(budget)):
             return None
         turns.slice_start = began = turns.clock()
         try:
-            return self.work.send(None)
+            return self.work.throw(*fault) if fault else self.work.send(None)
         finally:
             seconds = turns.clock() - began
             turns.used += seconds
@@ -116,7 +122,9 @@ class Sliced(Coroutine[Any, Any, Any]):
                 turns.note(self.state, seconds)
 
     def throw(self, *fault: Any) -> Any:
-        return self.work.throw(*fault)
+        """Called for a slice that begins with an error, of a cancellation or of what the work waited for. It
+        does not wait for its turn, but is charged."""
+        return self.send(None, *fault)
 
     def close(self) -> None:
         self.work.close()
