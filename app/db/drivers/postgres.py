@@ -7,6 +7,7 @@ import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
+from contextvars import Context
 from functools import lru_cache, partial
 from time import monotonic, perf_counter
 from typing import Any, TypeVar
@@ -186,7 +187,8 @@ class PostgresDatabase:
         transaction could commit at a time."""
         self.unannounced |= parties
         if self.unannounced and self.announcing is None:
-            self.announcing = asyncio.create_task(self.send_announcements())
+            # Not in the turns of this caller, because it announces the events of all.
+            self.announcing = asyncio.create_task(self.send_announcements(), context=Context())
 
     async def send_announcements(self) -> None:
         """A subscription finds an event that stays unannounced by its next poll (care/subscriptions.py)."""
