@@ -34,6 +34,7 @@ UPGRADE = (
     b"sec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\n"
 )
 events: list[dict[str, Any]] = []
+made: list[int] = []  # the lengths of long responses
 
 
 async def echo(request: Request) -> Response:
@@ -48,6 +49,11 @@ async def context_note(request: Request) -> Response:
     found = NOTE.get()
     NOTE.set("remaining behind")
     return Response(found)
+
+
+async def much(request: Request) -> Response:
+    made.append(len(MUCH))
+    return Response(MUCH)
 
 
 async def in_chunks(request: Request) -> Response:
@@ -98,6 +104,7 @@ def edge() -> Iterator[Edge]:
     routes = [
         Route("/in-pieces", in_chunks),
         Route("/context_note", context_note),
+        Route("/much", much),
         Route("/echo{rest:path}", echo, methods=["GET", "POST"]),
     ]
     app = Starlette(routes=routes, lifespan=lifespan)
@@ -244,6 +251,21 @@ def test_a_websocket_client_that_reads_slowly_is_not_disconnected(edge: Edge, pa
         while remaining:
             connection.wait()
             remaining -= len(connection.read(min(remaining, 65536)))
+
+
+def test_the_next_response_is_made_once_the_client_has_read_the_last_one(edge: Edge) -> None:
+    """It would be in memory without being counted."""
+    made.clear()
+    with edge.connection(receive_buffer=65536) as connection:
+        connection.send(request("GET", "/much") + request("GET", "/much"))
+        head = connection.read(until=b"\r\n\r\n")
+        assert edge.fetch(request("GET", "/echo")).status == 200  # meanwhile
+        before = len(made)
+        rest = connection.read(len(MUCH))
+        second = connection.receive()
+
+    assert (before, len(made)) == (1, 2)
+    assert (head.startswith(b"HTTP/1.1 200"), len(rest), len(second.body)) == (True, len(MUCH), len(MUCH))
 
 
 def test_messages_after_the_end_of_a_response_are_ignored(edge: Edge) -> None:
