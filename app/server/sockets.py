@@ -4,7 +4,7 @@ import asyncio
 import logging
 from collections import deque
 from time import monotonic
-from typing import Any, NamedTuple
+from typing import Any
 
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 from websockets.exceptions import ProtocolError
@@ -99,14 +99,11 @@ class EdgeSocket(WebSocketsSansIOProtocol):
         self.read_queue: deque[EdgeSocket] = app_state["admission"].read_queue
         self.conn = EdgeConnection(self.conn, self.pending)
         self.admission: AdmissionControl = app_state["admission"]
-        self.app_state = {
-            **app_state,
-            "on_sign_in": self.conn.sign_in,
-            "flow": Flow(self.writable),
-        }
+        self.app_state = {**app_state, "on_sign_in": self.conn.sign_in}
         self.messages = Rate(MESSAGES_AT_ONCE, MESSAGES_PER_SECOND)
         self.timer: asyncio.TimerHandle | None = None
         self.unaccepted = Unsent()
+        self.waiting_bytes = 0  # of messages that wait until the client has read earlier ones
         self.unsent = 0  # bytes in the write buffer when `timer` was set
         self.is_ending = False
         self.is_failed = False  # further input is discarded
@@ -183,16 +180,30 @@ class EdgeSocket(WebSocketsSansIOProtocol):
     # --- clients that do not read -----------------------------------------------------------------------
 
     async def send(self, message: Any) -> None:
-        await Flow(self.writable).drain()
+        if not self.writable.is_set():
+            await self.wait_writable(len(message.get("text") or message.get("bytes") or ""))
         await super().send(message)
+
+    async def wait_writable(self, length: int) -> None:
+        self.waiting_bytes += length
+        self.count_unsent()
+        try:
+            while not self.writable.is_set():  # the first of several waiting messages can fill the buffer
+                await self.writable.wait()
+        finally:
+            self.waiting_bytes -= length
+
+    def count_unsent(self) -> None:
+        size = self.transport.get_write_buffer_size() + self.waiting_bytes
+        if not self.unaccepted.hold(self.scope["state"]["budget"], size):
+            self.transport.abort()
 
     def pause_writing(self) -> None:
         """Also stops reading, since every ping causes a pong."""
         super().pause_writing()
         self.transport.pause_reading()
         self.start_timer()
-        if not self.unaccepted.hold(self.scope["state"]["budget"], self.transport.get_write_buffer_size()):
-            self.transport.abort()
+        self.count_unsent()
 
     def resume_writing(self) -> None:
         self.unaccepted.release()
@@ -250,17 +261,6 @@ class EdgeSocket(WebSocketsSansIOProtocol):
         if not self.disconnected:
             self.is_ending = True
             self.start_timer()
-
-
-class Flow(NamedTuple):
-    """It does not refer to the websocket, which would be a reference cycle."""
-
-    writable: asyncio.Event
-
-    async def drain(self) -> None:
-        """Checks again after waiting: the first of several waiting messages can fill the write buffer."""
-        while not self.writable.is_set():
-            await self.writable.wait()
 
 
 def read_next_messages(loop: asyncio.AbstractEventLoop, read_queue: deque[EdgeSocket]) -> None:

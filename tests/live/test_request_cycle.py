@@ -1,5 +1,6 @@
 """Whatever an application sends, the client receives a complete response or sees that it is incomplete."""
 
+import asyncio
 import gc
 import logging
 import time
@@ -20,6 +21,7 @@ from app.server.admission import AdmissionControl
 from app.server.protocol import EdgeProtocol
 from app.server.sockets import EdgeConnection, EdgeSocket
 from app.settings import Environment, Settings
+from app.telemetry import counters
 from tests.live.edge import Edge, request, serve_app
 from tests.live.processes import PATIENCE
 
@@ -34,7 +36,7 @@ UPGRADE = (
     b"sec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\n"
 )
 events: list[dict[str, Any]] = []
-made: list[int] = []  # the lengths of long responses
+made: list[int] = []  # the lengths of long responses; what a client has not read of failed messages
 
 
 async def echo(request: Request) -> Response:
@@ -89,7 +91,12 @@ async def sends_long_message(scope: Scope, receive: Receive, send: Send) -> None
     """Sends one long websocket message; the websocket stays open or is closed."""
     await receive()
     await send({"type": "websocket.accept"})
-    await send({"type": "websocket.send", "bytes": MUCH})
+    count = 4 if scope["path"].endswith("several") else 1
+    sending = [send({"type": "websocket.send", "bytes": MUCH}) for _ in range(count)]
+    failed = [fault for fault in await asyncio.gather(*sending, return_exceptions=True) if fault]
+    if failed:
+        made.append(scope["state"]["budget"].unsent)
+        return
     if scope["path"].endswith("stays"):
         await receive()
 
@@ -266,6 +273,18 @@ def test_the_next_response_is_made_once_the_client_has_read_the_last_one(edge: E
 
     assert (before, len(made)) == (1, 2)
     assert (head.startswith(b"HTTP/1.1 200"), len(rest), len(second.body)) == (True, len(MUCH), len(MUCH))
+
+
+def test_messages_that_wait_for_a_client_count_for_its_viewer(edge: Edge) -> None:
+    limit = "unsent bytes of a viewer"
+    made.clear()
+    before = counters.limits[limit]
+    with edge.connection(receive_buffer=65536) as connection:
+        assert connection.fetch(request("GET", "/much/several", UPGRADE)).status == 101
+        while not made:
+            connection.wait()
+
+    assert (counters.limits[limit] - before > 0, made) == (True, [0])
 
 
 def test_messages_after_the_end_of_a_response_are_ignored(edge: Edge) -> None:
