@@ -368,6 +368,8 @@ class EdgeProtocol(TimedProtocol):
     def on_task_done(self, task: asyncio.Task[None]) -> None:
         self.tasks.discard(task)
         self.admission.leave(task)
+        if self.current is not None and self.current.is_complete:
+            self.current.scope["state"].pop("request", None)  # the connection may stay open for long
 
     def on_response_complete(self) -> None:
         self.server_state.total_requests += 1
