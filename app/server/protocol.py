@@ -276,7 +276,7 @@ class EdgeProtocol(TimedProtocol):
             self.reject_overloaded()
             return
         self.cancel_timer()
-        super().handle_websocket_upgrade()
+        Context().run(super().handle_websocket_upgrade)  # without the caller of an earlier request
         self.discard_input()
         self.parser = None  # type: ignore[assignment]  # a reference cycle
 

@@ -101,13 +101,19 @@ async def sends_long_message(scope: Scope, receive: Receive, send: Send) -> None
         await receive()
 
 
+async def sends_note(scope: Scope, receive: Receive, send: Send) -> None:
+    await receive()
+    await send({"type": "websocket.accept"})
+    await send({"type": "websocket.send", "text": NOTE.get()})
+
+
 @asynccontextmanager
 async def lifespan(app: Starlette) -> AsyncIterator[dict[str, AdmissionControl]]:
     yield {"admission": AdmissionControl(Settings(env=Environment.DEVELOPMENT))}
 
 
 @pytest.fixture(scope="module")
-def edge() -> Iterator[Edge]:
+def app() -> Starlette:
     routes = [
         Route("/in-pieces", in_chunks),
         Route("/context_note", context_note),
@@ -117,6 +123,12 @@ def edge() -> Iterator[Edge]:
     app = Starlette(routes=routes, lifespan=lifespan)
     app.mount("/misbehaves", misbehaves)
     app.mount("/much", sends_long_message)
+    app.mount("/sends_note", sends_note)
+    return app
+
+
+@pytest.fixture(scope="module")
+def edge(app: Starlette) -> Iterator[Edge]:
     with serve_app(app, timeout=0.5) as address:
         yield Edge(*address, "")
 
@@ -213,6 +225,17 @@ def test_requests_on_one_connection_share_no_context(edge: Edge) -> None:
         connection.send(request("GET", "/context_note") + request("GET", "/context_note"))
 
         assert [connection.receive().body, connection.receive().body] == [b"nothing", b"nothing"]
+
+
+@pytest.mark.parametrize("loop", ["asyncio", "auto"])
+def test_a_websocket_shares_no_context_with_requests_before_it(app: Starlette, loop: str) -> None:
+    """Its tasks would run in the turns of their callers."""
+    with serve_app(app, loop=loop) as address, Edge(*address, "").connection() as connection:
+        connection.send(request("GET", "/context_note") + request("GET", "/context_note"))
+        assert [connection.receive().body, connection.receive().body] == [b"nothing", b"nothing"]
+        assert connection.fetch(request("GET", "/sends_note/now", UPGRADE)).status == 101
+
+        assert connection.read(9)[2:] == b"nothing"
 
 
 def test_a_closed_connection_leaves_nothing_in_memory(edge: Edge) -> None:
