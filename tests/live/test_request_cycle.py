@@ -5,7 +5,7 @@ import gc
 import logging
 import time
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from contextvars import ContextVar
 from typing import Any
 from weakref import ref
@@ -56,6 +56,10 @@ async def context_note(request: Request) -> Response:
 async def much(request: Request) -> Response:
     made.append(len(MUCH))
     return Response(MUCH)
+
+
+async def unsent(request: Request) -> Response:
+    return Response(str(request.state.budget.unsent))
 
 
 async def in_chunks(request: Request) -> Response:
@@ -118,6 +122,7 @@ def app() -> Starlette:
         Route("/in-pieces", in_chunks),
         Route("/context_note", context_note),
         Route("/much", much),
+        Route("/unsent", unsent),
         Route("/echo{rest:path}", echo, methods=["GET", "POST"]),
     ]
     app = Starlette(routes=routes, lifespan=lifespan)
@@ -296,6 +301,18 @@ def test_the_next_response_is_made_once_the_client_has_read_the_last_one(edge: E
 
     assert (before, len(made)) == (1, 2)
     assert (head.startswith(b"HTTP/1.1 200"), len(rest), len(second.body)) == (True, len(MUCH), len(MUCH))
+
+
+def test_an_upgrade_leaves_no_unsent_bytes_behind(edge: Edge) -> None:
+    with edge.connection(receive_buffer=65536) as connection:
+        connection.send(request("GET", "/much"))
+        connection.read(until=b"\r\n\r\n")
+        assert int(edge.fetch(request("GET", "/unsent")).body) > 0
+        connection.send(request("GET", "/sends_note/now", UPGRADE))
+        with suppress(ConnectionError):
+            connection.read_to_end()
+
+    assert edge.fetch(request("GET", "/unsent")).body == b"0"
 
 
 def test_messages_that_wait_for_a_client_count_for_its_viewer(edge: Edge) -> None:
