@@ -115,6 +115,7 @@ class Sliced(Coroutine[Any, Any, Any]):
         try:
             return self.work.throw(*fault) if fault else self.work.send(None)
         finally:
+            fault = ()  # a reference cycle with the traceback
             seconds = turns.clock() - began
             turns.used += seconds
             self.state["budget"].seconds_owed += seconds  # of the viewer, who may be known only now
@@ -124,7 +125,10 @@ class Sliced(Coroutine[Any, Any, Any]):
     def throw(self, *fault: Any) -> Any:
         """Called for a slice that begins with an error, of a cancellation or of what the work waited for. It
         does not wait for its turn, but is charged."""
-        return self.send(None, *fault)
+        try:
+            return self.send(None, *fault)
+        finally:
+            del fault  # a reference cycle with the traceback
 
     def close(self) -> None:
         self.work.close()

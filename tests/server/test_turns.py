@@ -1,10 +1,12 @@
 """Promise: the work of one viewer does not delay the requests of others by more than one slice."""
 
 import asyncio
+import gc
 import logging
 from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
 from typing import Any
+from weakref import ref
 
 import pytest
 
@@ -228,6 +230,29 @@ def test_a_request_can_be_cancelled_while_it_waits_for_its_turn(
     run(main)
 
     assert done == ["busy", "closed"]
+
+
+def test_a_cancelled_request_leaves_no_reference_cycle(turns: Turns) -> None:
+    class WeakBudget(Budget):
+        """Can have weak references."""
+
+    left: list[ref[Budget]] = []
+
+    async def main() -> None:
+        budget = WeakBudget()
+        left.append(ref(budget))
+        waiting = asyncio.Task(Sliced(asyncio.Event().wait(), {"budget": budget}, turns))
+        await asyncio.sleep(0)
+        waiting.cancel()
+        await asyncio.wait([waiting])
+
+    gc.collect()
+    gc.disable()
+    try:
+        run(main)
+        assert left[0]() is None
+    finally:
+        gc.enable()
 
 
 def test_the_log_names_what_held_the_event_loop_at_most_once_a_second(
