@@ -108,7 +108,6 @@ def count(project: Path, files: list[Path], rounds: int, database: Path) -> int:
             "CARE_AUDIT": "off",
             "CARE_LEGACY_RETRY_WINDOW": "0",
             "CARE_LOOP_READ_MS": "1000",
-            "CARE_RATE_LIMIT": "1000000000",
             "PYTHONHASHSEED": "0",
             "PYTHONPATH": str(project),
         },

@@ -51,6 +51,7 @@ ACCOUNT_CACHE_SECONDS = 5
 class AcceptedToken:
     """The cached viewer of a token. Until `until` the account is not read again."""
 
+    token: str
     viewer: Viewer
     budget: Budget
     application: str
@@ -86,20 +87,21 @@ class Authenticator:
         """Returns the context of a request: without a token it has no viewer. Rejects an invalid token. The
         server may have found the account of the token already."""
         now = self.clock()
-        if authorization is not None:
-            if account is None and authorization.startswith(USUAL):
-                account = self.accepted.get(authorization[7:])
-            if not (
-                account
-                and self.ticks() < account.until
-                and now.timestamp() < account.expiry
-                and account.keys is self.verifier.keys.keys
-            ):
-                try:
-                    account = await self.authenticate(authorization, now)
-                except CareError as refusal:
-                    self.verifier.refusals.note(refusal, request_id)
-                    raise
+        if account is None and authorization is not None and authorization.startswith(USUAL):
+            account = self.accepted.get(authorization[7:])
+        is_known = (
+            account is not None
+            and self.ticks() < account.until
+            and now.timestamp() < account.expiry
+            and account.keys is self.verifier.keys.keys
+        )
+        if not is_known and (account is not None or authorization is not None):
+            try:
+                token = account.token if account else token_in(authorization or "")
+                account = await self.authenticate(token, now)
+            except CareError as refusal:
+                self.verifier.refusals.note(refusal, request_id)
+                raise
         return Context(
             account.viewer if account else None,
             self.db,
@@ -113,14 +115,14 @@ class Authenticator:
             application=account.application if account else "",
         )
 
-    async def authenticate(self, authorization: str, now: datetime) -> AcceptedToken:
-        token, since = token_in(authorization), self.ticks()
+    async def authenticate(self, token: str, now: datetime) -> AcceptedToken:
+        since = self.ticks()
         identity = await self.verifier.identity(token, now)
         viewer = await self.db.read(viewer_for(identity))
         budget = self.budgets.of(viewer)
         verified, keys = self.verifier.cached.get(token), self.verifier.keys.keys
         until = min(verified[1], since + ACCOUNT_CACHE_SECONDS) if verified else since
-        account = AcceptedToken(viewer, budget, identity.application, identity.expiry, until, keys)
+        account = AcceptedToken(token, viewer, budget, identity.application, identity.expiry, until, keys)
         if verified and keys is self.verifier.cached_keys:  # the keys have not just changed
             self.accepted.put(token, account, weight_of(token))
         return account

@@ -7,6 +7,7 @@ import re
 import time
 from asyncio import Task, create_task, to_thread, wait
 from collections.abc import Callable, Mapping
+from contextvars import Context
 from dataclasses import dataclass
 from typing import Any
 
@@ -119,7 +120,8 @@ class KeySet:
         return self.reading is not None and not self.reading.done()
 
     def start_reading(self) -> Task[None]:
-        self.reading = create_task(self.read())
+        # Not in the turns of this caller, because all callers wait for it.
+        self.reading = create_task(self.read(), context=Context())
         return self.reading
 
     async def read(self) -> None:

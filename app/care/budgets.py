@@ -83,6 +83,8 @@ class Budget:
     def charge_stored(self, length: int) -> None:
         """Charges full KiB before they are stored. The request has paid for its operation, so half the
         points are enough; the rest may leave a debt."""
+        if not self.points:
+            return
         cost = length // KIB * POINTS_PER_STORED_KIB
         needed = min(cost, self.points // 2)
         self.charge(needed)

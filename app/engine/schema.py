@@ -37,6 +37,7 @@ IS_AWAITABLE: Any = optimized_is_awaitable  # declared narrower than what graphq
 FREE_LENGTH = 500  # characters of a document
 CHARACTERS_PER_POINT = 4  # beyond them, if the document is not cached
 MAX_INLINE_LENGTH = 2000  # longer documents are prepared in a thread: 1000 characters can take 10 ms
+LONG_FROM = 400  # points; a response for fewer has no more bytes than are written unmeasured
 PREPARED_FROM = 500  # points; graphql-core would complete the result of such an operation in more than 10 ms
 
 # One thread, so that the event loop competes with only one preparation for the interpreter.
@@ -238,7 +239,8 @@ class PreparingSchema(strawberry.Schema):
         points = 0
         if prepared.costs is not None:
             points = prepared.costs.points(variable_values)
-            self.expect(context_value, prepared.costs.bytes(variable_values))
+            if points >= LONG_FROM:
+                self.expect(context_value, prepared.costs.bytes(variable_values))
             if refusal := self.refusal_of(points, variable_values, prepared.is_own, context_value):
                 return PreExecutionError(None, [refusal], extensions=self.cost_extension(points))
         result = await self.execute_prepared(

@@ -182,7 +182,8 @@ async def authenticate(scope: Scope, role: Role, path: str) -> Context:
     authenticator: Authenticator = state["authenticator"]
     usage: Usage = state["usage"]
     try:
-        authorization, account = header(scope, b"authorization"), state.get("account")
+        account = state.get("account")
+        authorization = None if account else header(scope, b"authorization")
         ctx = await authenticator.open(authorization, state["request_id"], Contract.LEGACY, account)
     except CareError:
         usage.note_anonymous(path, authenticator.clock())

@@ -79,7 +79,7 @@ class AdmissionControl:
             return True
         if not self.is_full():
             return False
-        is_greedy = budget.waiting * self.viewers_waiting >= self.queued
+        is_greedy = budget.waiting > 0 and budget.waiting * self.viewers_waiting >= self.queued
         return is_greedy or len(self.running) >= self.most_requests
 
     def enqueue(self, task: "asyncio.Task[None]", budget: Budget) -> None:

@@ -269,14 +269,14 @@ class EdgeProtocol(TimedProtocol):
     def handle_websocket_upgrade(self) -> None:
         if self.discards_input:
             return
-        if not self.is_ready():
+        if not self.is_ready() or self.flow.write_paused:  # the client has not read its responses
             self.abort()
             return
         if self.is_overloaded(self.budget):
             self.reject_overloaded()
             return
         self.cancel_timer()
-        super().handle_websocket_upgrade()
+        Context().run(super().handle_websocket_upgrade)  # without the caller of an earlier request
         self.discard_input()
         self.parser = None  # type: ignore[assignment]  # a reference cycle
 
@@ -367,7 +367,10 @@ class EdgeProtocol(TimedProtocol):
 
     def on_task_done(self, task: asyncio.Task[None]) -> None:
         self.tasks.discard(task)
-        self.admission.leave(task)
+        if task in self.admission.running:  # the response is not complete
+            self.admission.leave(task)
+        if self.current is not None and self.current.is_complete:
+            self.current.scope["state"].pop("request", None)  # the connection may stay open for long
 
     def on_response_complete(self) -> None:
         self.server_state.total_requests += 1

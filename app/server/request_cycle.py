@@ -58,6 +58,10 @@ class RequestCycle:
         dequeue(state["budget"])
         CALLER.set(state)
         try:
+            if self.flow.write_paused:  # no further response is made for a client that does not read
+                await self.flow.drain()
+                if self.is_disconnected:
+                    return
             await app(self.scope, self.receive, self.send)
         except BaseException as fault:
             logger.error("Exception in ASGI application\n", exc_info=fault)

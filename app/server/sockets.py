@@ -11,7 +11,7 @@ from websockets.exceptions import ProtocolError
 from websockets.frames import DATA_OPCODES, CloseCode, Frame, Opcode
 from websockets.server import ServerProtocol
 
-from app.care.budgets import Unsent
+from app.care.budgets import MAX_UNSENT, Unsent
 from app.db.drivers.fair_turns import CALLER
 from app.server.admission import AdmissionControl
 from app.server.protocol import LINGER_SECONDS
@@ -99,15 +99,12 @@ class EdgeSocket(WebSocketsSansIOProtocol):
         self.read_queue: deque[EdgeSocket] = app_state["admission"].read_queue
         self.conn = EdgeConnection(self.conn, self.pending)
         self.admission: AdmissionControl = app_state["admission"]
-        self.app_state = {
-            **app_state,
-            "on_sign_in": self.conn.sign_in,
-            "flow": Flow(self.writable),
-        }
+        self.app_state = {**app_state, "on_sign_in": self.conn.sign_in, "flow": Flow(self.writable)}
         self.messages = Rate(MESSAGES_AT_ONCE, MESSAGES_PER_SECOND)
         self.timer: asyncio.TimerHandle | None = None
         self.unaccepted = Unsent()
         self.written = 0  # characters of the last message
+        self.waiting_bytes = 0  # of messages that wait until the client has read earlier ones
         self.unsent = 0  # bytes in the write buffer when `timer` was set
         self.is_ending = False
         self.is_failed = False  # further input is discarded
@@ -184,18 +181,32 @@ class EdgeSocket(WebSocketsSansIOProtocol):
     # --- clients that do not read -----------------------------------------------------------------------
 
     async def send(self, message: Any) -> None:
-        await Flow(self.writable).drain()
-        self.written = len(message.get("text") or message.get("bytes") or "")
+        length = len(message.get("text") or message.get("bytes") or "")
+        if not self.writable.is_set():
+            await self.wait_writable(length)
+        self.written = length
         await super().send(message)
+
+    async def wait_writable(self, length: int) -> None:
+        self.waiting_bytes += length
+        self.count_unsent()
+        try:
+            await Flow(self.writable).drain()
+        finally:
+            self.waiting_bytes -= length
+
+    def count_unsent(self) -> None:
+        size = max(self.transport.get_write_buffer_size(), self.written) + self.waiting_bytes
+        is_accepted = self.unaccepted.hold(self.scope["state"]["budget"], size)
+        if not is_accepted or self.waiting_bytes > MAX_UNSENT:
+            self.transport.abort()
 
     def pause_writing(self) -> None:
         """Also stops reading, since every ping causes a pong."""
         super().pause_writing()
         self.transport.pause_reading()
         self.start_timer()
-        size = max(self.transport.get_write_buffer_size(), self.written)
-        if not self.unaccepted.hold(self.scope["state"]["budget"], size):
-            self.transport.abort()
+        self.count_unsent()
 
     def resume_writing(self) -> None:
         self.unaccepted.release()
@@ -261,8 +272,7 @@ class Flow(NamedTuple):
     writable: asyncio.Event
 
     async def drain(self) -> None:
-        """Checks again after waiting: the first of several waiting messages can fill the write buffer."""
-        while not self.writable.is_set():
+        while not self.writable.is_set():  # the first of several that wait can fill the buffer again
             await self.writable.wait()
 
 

@@ -45,21 +45,24 @@ class Turns:
 
     def may_run(self, budget: Budget) -> bool:
         """Whether a slice of this viewer may run in this turn."""
-        owed = budget.seconds_owed
-        if budget.turn != self.number:
-            owed = max(0.0, owed - (self.number - budget.turn) * SHARE_SECONDS)
-            budget.seconds_owed, budget.turn = owed, self.number
-        if owed < SHARE_SECONDS and self.used < TURN_SECONDS:
+        self.pay(budget)
+        if budget.seconds_owed < SHARE_SECONDS and self.used < TURN_SECONDS:
             return True
         self.schedule_end()
         return False
+
+    def pay(self, budget: Budget) -> None:
+        """Each turn since the last call pays a share of what is owed."""
+        if budget.turn != self.number:
+            paid = (self.number - budget.turn) * SHARE_SECONDS
+            budget.seconds_owed, budget.turn = max(0.0, budget.seconds_owed - paid), self.number
 
     def schedule_end(self) -> None:
         """Slices that sit out this turn are scheduled later, so they run in the next one. A turn of short
         slices has no end, because nothing sits it out."""
         if not self.is_ending:
             self.is_ending = True
-            asyncio.get_running_loop().call_soon(self.end, context=NO_CALLER)
+            asyncio.get_running_loop().call_soon(self.end, context=Context())
 
     def end(self) -> None:
         self.number += 1
@@ -69,9 +72,12 @@ class Turns:
     def note(self, state: State, seconds: float) -> None:
         """Called after a slice in a turn that is not short."""
         self.schedule_end()
+        budget = state["budget"]
+        budget.seconds_owed -= seconds  # earlier turns do not pay this slice
+        self.pay(budget)
+        budget.seconds_owed = min(budget.seconds_owed + seconds, MAX_SECONDS_OWED)
         if seconds <= LONG_SECONDS:
             return
-        state["budget"].seconds_owed = min(state["budget"].seconds_owed, MAX_SECONDS_OWED)
         counters.long_slices.add(seconds)
         now = self.clock()
         if now - self.logged > LOG_SECONDS:
@@ -87,9 +93,6 @@ class Turns:
         return asyncio.Task(work, loop=loop, **options)
 
 
-NO_CALLER = Context()
-
-
 class Sliced(Coroutine[Any, Any, Any]):
     """Runs a coroutine in turns. A task calls `send` for each slice; None makes it call again in the next
     iteration of the event loop."""
@@ -101,14 +104,15 @@ class Sliced(Coroutine[Any, Any, Any]):
         self.state = state
         self.turns = turns
 
-    def send(self, value: Any) -> Any:
+    def send(self, value: Any, *fault: Any) -> Any:
         turns, budget = self.turns, self.state["budget"]
-        if turns.used + budget.seconds_owed >= SHARE_SECONDS and not turns.may_run(budget):
+        if turns.used + budget.seconds_owed >= SHARE_SECONDS and not (fault or turns.may_run(budget)):
             return None
         turns.slice_start = began = turns.clock()
         try:
-            return self.work.send(None)
+            return self.work.throw(*fault) if fault else self.work.send(None)
         finally:
+            fault = ()  # a reference cycle with the traceback
             seconds = turns.clock() - began
             turns.used += seconds
             self.state["budget"].seconds_owed += seconds  # of the viewer, who may be known only now
@@ -116,7 +120,12 @@ class Sliced(Coroutine[Any, Any, Any]):
                 turns.note(self.state, seconds)
 
     def throw(self, *fault: Any) -> Any:
-        return self.work.throw(*fault)
+        """Called for a slice that begins with an error, of a cancellation or of what the work waited for. It
+        does not wait for its turn, but is charged."""
+        try:
+            return self.send(None, *fault)
+        finally:
+            del fault  # a reference cycle with the traceback
 
     def close(self) -> None:
         self.work.close()

@@ -1,20 +1,24 @@
 """Promise: every access to answers and every change is recorded before the response is sent."""
 
 import asyncio
+from math import inf
 from typing import Any
 
 import pytest
 from graphql import GraphQLInterfaceType, GraphQLObjectType, get_named_type
 
+from app.care.budgets import Budget
 from app.care.context import Context, Role, Viewer
 from app.care.subscriptions import get_my_reminders
 from app.db.audit.recorder import MAX_GROUP, Recorder
 from app.db.audit.records import Record
 from app.db.drivers.factory import open_database
+from app.db.drivers.fair_turns import CALLER
 from app.db.drivers.interface import DatabaseUnavailable
 from app.db.reader.selection import Link, Selection
 from app.db.tables import AuditActor, Contract
 from app.main import create_app, schema_of_service
+from app.server.turns import Turns
 from app.settings import Environment, Settings, SettingsError
 from tests import keys
 from tests.audit.audit_log import audit_rows, audited
@@ -341,6 +345,31 @@ def test_a_cancelled_caller_does_not_cancel_the_records_of_others(database_url: 
 
     assert outcomes[1::2] == [None] * 10
     assert {one.actor_id for one in audit_rows(database_url)} >= set(range(1, 20, 2))
+
+
+@pytest.mark.sqlite_only
+def test_the_records_of_others_do_not_wait_for_the_turn_of_the_first_caller(database_url: str) -> None:
+    async def keep() -> None:
+        db = await open_database(database_url)
+        recorder = Recorder(db)
+        asyncio.get_running_loop().set_task_factory(Turns().create_task)
+        busy = Budget()
+        busy.seconds_owed = inf  # it has no turn
+
+        async def keep_of_busy() -> None:
+            CALLER.set({"budget": busy})
+            await recorder.keep(a_record(0))
+
+        first = asyncio.Task(keep_of_busy())  # outside of turns
+        await asyncio.sleep(0)
+        async with asyncio.timeout(5):
+            await recorder.keep(a_record(1))
+        await first
+        await db.close()
+
+    asyncio.run(keep())
+
+    assert [one.actor_id for one in audit_rows(database_url)] == [0, 1]
 
 
 @pytest.mark.sqlite_only

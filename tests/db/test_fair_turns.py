@@ -11,6 +11,7 @@ from threading import Event
 import pytest
 
 from app.db.drivers.fair_turns import CALLER, FairThreads, FairTurns
+from app.db.drivers.postgres import in_thread
 
 pytestmark = pytest.mark.sqlite_only
 
@@ -97,6 +98,26 @@ def test_threads_work_for_one_caller_after_the_other() -> None:
     assert cancelled.cancel()
     may_run.set()
     threads.shutdown()
+
+    assert done == ["busy", "other", "busy", "busy"]
+
+
+def test_long_work_of_one_caller_does_not_delay_that_of_others_on_postgresql() -> None:
+    may_run = Event()
+    done: list[str] = []
+
+    async def work(caller: str) -> None:
+        CALLER.set({"budget": caller})
+        await in_thread(partial(done.append, caller))
+
+    async def main() -> None:
+        first = asyncio.create_task(in_thread(partial(may_run.wait, 10)))
+        waiting = [asyncio.create_task(work(caller)) for caller in ("busy", "busy", "busy", "other")]
+        await asyncio.sleep(0)
+        may_run.set()
+        await asyncio.gather(first, *waiting)
+
+    run(main)
 
     assert done == ["busy", "other", "busy", "busy"]
 

@@ -161,7 +161,9 @@ def serve_service(folder: Any, timeout: float = EdgeProtocol.timeout, **changed:
 
 
 @contextmanager
-def serve_app(app: ASGIApp, timeout: float = EdgeProtocol.timeout) -> Iterator[tuple[str, int]]:
+def serve_app(
+    app: ASGIApp, timeout: float = EdgeProtocol.timeout, loop: Any = "auto"
+) -> Iterator[tuple[str, int]]:
     class Protocol(EdgeProtocol):
         pass
 
@@ -171,7 +173,13 @@ def serve_app(app: ASGIApp, timeout: float = EdgeProtocol.timeout) -> Iterator[t
     Protocol.timeout = Socket.timeout = timeout
     server = uvicorn.Server(
         uvicorn.Config(
-            app, http=Protocol, ws=Socket, log_config=None, timeout_keep_alive=1, timeout_graceful_shutdown=1
+            app,
+            loop=loop,
+            http=Protocol,
+            ws=Socket,
+            log_config=None,
+            timeout_keep_alive=1,
+            timeout_graceful_shutdown=1,
         )
     )
     listener = socket.create_server(("127.0.0.1", 0))

@@ -2,6 +2,7 @@
 request, and an overloaded process rejects requests in the format of their contract, except for health
 checks."""
 
+import gc
 import json
 import socket
 from collections.abc import Iterator
@@ -12,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from app.schema.transport.request_parsing import GraphQLRequest
 from app.server.protocol import MAX_PIPELINED
 from tests.live.edge import (
     ASSIGNMENTS,
@@ -413,6 +415,15 @@ def test_a_slow_request_is_rejected_if_the_process_is_overloaded_when_it_complet
 
         assert (rejected.status, rejected.message) == (503, OVERLOADED)
         assert slow.fetch(complete).status == 200
+
+
+def test_an_idle_connection_keeps_no_request_in_memory(edge: Edge) -> None:
+    query = "{ idle: __typename }"
+    with edge.connection() as connection:
+        assert connection.fetch(graphql(query)).status == 200
+        assert edge.fetch(request("GET", "/livez")).status == 200  # meanwhile the first request has ended
+        requests = [one for one in gc.get_objects() if isinstance(one, GraphQLRequest)]
+        assert query not in [one.query for one in requests]
 
 
 def test_pipelined_requests_are_answered_in_order(edge: Edge) -> None:

@@ -1,10 +1,11 @@
 """Whatever an application sends, the client receives a complete response or sees that it is incomplete."""
 
+import asyncio
 import gc
 import logging
 import time
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from contextvars import ContextVar
 from typing import Any
 from weakref import ref
@@ -20,6 +21,7 @@ from app.server.admission import AdmissionControl
 from app.server.protocol import EdgeProtocol
 from app.server.sockets import EdgeConnection, EdgeSocket
 from app.settings import Environment, Settings
+from app.telemetry import counters
 from tests.live.edge import Edge, request, serve_app
 from tests.live.processes import PATIENCE
 
@@ -34,6 +36,7 @@ UPGRADE = (
     b"sec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\n"
 )
 events: list[dict[str, Any]] = []
+made: list[int] = []  # the lengths of long responses; what a client has not read of failed messages
 
 
 async def echo(request: Request) -> Response:
@@ -48,6 +51,15 @@ async def context_note(request: Request) -> Response:
     found = NOTE.get()
     NOTE.set("remaining behind")
     return Response(found)
+
+
+async def much(request: Request) -> Response:
+    made.append(len(MUCH))
+    return Response(MUCH)
+
+
+async def unsent(request: Request) -> Response:
+    return Response(str(request.state.budget.unsent))
 
 
 async def in_chunks(request: Request) -> Response:
@@ -83,9 +95,20 @@ async def sends_long_message(scope: Scope, receive: Receive, send: Send) -> None
     """Sends one long websocket message; the websocket stays open or is closed."""
     await receive()
     await send({"type": "websocket.accept"})
-    await send({"type": "websocket.send", "bytes": MUCH})
+    count = 4 if scope["path"].endswith("several") else 1
+    sending = [send({"type": "websocket.send", "bytes": MUCH}) for _ in range(count)]
+    failed = [fault for fault in await asyncio.gather(*sending, return_exceptions=True) if fault]
+    if failed:
+        made.append(scope["state"]["budget"].unsent)
+        return
     if scope["path"].endswith("stays"):
         await receive()
+
+
+async def sends_note(scope: Scope, receive: Receive, send: Send) -> None:
+    await receive()
+    await send({"type": "websocket.accept"})
+    await send({"type": "websocket.send", "text": NOTE.get()})
 
 
 @asynccontextmanager
@@ -94,15 +117,23 @@ async def lifespan(app: Starlette) -> AsyncIterator[dict[str, AdmissionControl]]
 
 
 @pytest.fixture(scope="module")
-def edge() -> Iterator[Edge]:
+def app() -> Starlette:
     routes = [
         Route("/in-pieces", in_chunks),
         Route("/context_note", context_note),
+        Route("/much", much),
+        Route("/unsent", unsent),
         Route("/echo{rest:path}", echo, methods=["GET", "POST"]),
     ]
     app = Starlette(routes=routes, lifespan=lifespan)
     app.mount("/misbehaves", misbehaves)
     app.mount("/much", sends_long_message)
+    app.mount("/sends_note", sends_note)
+    return app
+
+
+@pytest.fixture(scope="module")
+def edge(app: Starlette) -> Iterator[Edge]:
     with serve_app(app, timeout=0.5) as address:
         yield Edge(*address, "")
 
@@ -201,6 +232,17 @@ def test_requests_on_one_connection_share_no_context(edge: Edge) -> None:
         assert [connection.receive().body, connection.receive().body] == [b"nothing", b"nothing"]
 
 
+@pytest.mark.parametrize("loop", ["asyncio", "auto"])
+def test_a_websocket_shares_no_context_with_requests_before_it(app: Starlette, loop: str) -> None:
+    """Its tasks would run in the turns of their callers."""
+    with serve_app(app, loop=loop) as address, Edge(*address, "").connection() as connection:
+        connection.send(request("GET", "/context_note") + request("GET", "/context_note"))
+        assert [connection.receive().body, connection.receive().body] == [b"nothing", b"nothing"]
+        assert connection.fetch(request("GET", "/sends_note/now", UPGRADE)).status == 101
+
+        assert connection.read(9)[2:] == b"nothing"
+
+
 def test_a_closed_connection_leaves_nothing_in_memory(edge: Edge) -> None:
     gc.collect()
     gc.disable()  # it would come in the end; until then every body that anybody sent would be kept
@@ -244,6 +286,45 @@ def test_a_websocket_client_that_reads_slowly_is_not_disconnected(edge: Edge, pa
         while remaining:
             connection.wait()
             remaining -= len(connection.read(min(remaining, 65536)))
+
+
+def test_the_next_response_is_made_once_the_client_has_read_the_last_one(edge: Edge) -> None:
+    """It would be in memory without being counted."""
+    made.clear()
+    with edge.connection(receive_buffer=65536) as connection:
+        connection.send(request("GET", "/much") + request("GET", "/much"))
+        head = connection.read(until=b"\r\n\r\n")
+        assert edge.fetch(request("GET", "/echo")).status == 200  # meanwhile
+        before = len(made)
+        rest = connection.read(len(MUCH))
+        second = connection.receive()
+
+    assert (before, len(made)) == (1, 2)
+    assert (head.startswith(b"HTTP/1.1 200"), len(rest), len(second.body)) == (True, len(MUCH), len(MUCH))
+
+
+def test_an_upgrade_leaves_no_unsent_bytes_behind(edge: Edge) -> None:
+    with edge.connection(receive_buffer=65536) as connection:
+        connection.send(request("GET", "/much"))
+        connection.read(until=b"\r\n\r\n")
+        assert int(edge.fetch(request("GET", "/unsent")).body) > 0
+        connection.send(request("GET", "/sends_note/now", UPGRADE))
+        with suppress(ConnectionError):
+            connection.read_to_end()
+
+    assert edge.fetch(request("GET", "/unsent")).body == b"0"
+
+
+def test_messages_that_wait_for_a_client_count_for_its_viewer(edge: Edge) -> None:
+    limit = "unsent bytes of a viewer"
+    made.clear()
+    before = counters.limits[limit]
+    with edge.connection(receive_buffer=65536) as connection:
+        assert connection.fetch(request("GET", "/much/several", UPGRADE)).status == 101
+        while not made:
+            connection.wait()
+
+    assert (counters.limits[limit] - before > 0, made) == (True, [0])
 
 
 def test_messages_after_the_end_of_a_response_are_ignored(edge: Edge) -> None:

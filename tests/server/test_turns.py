@@ -1,9 +1,12 @@
 """Promise: the work of one viewer does not delay the requests of others by more than one slice."""
 
 import asyncio
+import gc
 import logging
 from collections.abc import Awaitable, Callable, Coroutine
+from contextlib import suppress
 from typing import Any
+from weakref import ref
 
 import pytest
 
@@ -140,6 +143,45 @@ def test_what_a_viewer_owes_is_bounded(turns: Turns, done: list[str], working: A
     run(main)
 
 
+def test_the_first_long_slice_after_a_pause_is_charged(turns: Turns, done: list[str], working: Any) -> None:
+    async def main() -> None:
+        busy, others = state_of_viewer(), state_of_viewer()
+        for _ in range(20):  # turns in which this viewer does not run
+            await asyncio.Task(Sliced(working("others", 26), others, turns))
+        requests = [asyncio.Task(Sliced(working("busy", 26), busy, turns)) for _ in range(2)]
+        for _ in range(5):
+            await asyncio.sleep(0)
+        done.append("connection")
+        await asyncio.gather(*requests)
+
+    run(main)
+
+    assert done[20:] == ["busy", "connection", "busy"]
+
+
+def test_a_slice_that_begins_with_an_error_is_charged(turns: Turns, done: list[str], working: Any) -> None:
+    async def request(failing: "asyncio.Future[None]") -> None:
+        with suppress(ConnectionError):
+            await failing
+        await working("busy", 26)
+
+    async def main() -> None:
+        busy = state_of_viewer()
+        failing = asyncio.get_running_loop().create_future()
+        first = asyncio.Task(Sliced(request(failing), busy, turns))
+        await asyncio.sleep(0)
+        failing.set_exception(ConnectionError())
+        await first
+        second = asyncio.Task(Sliced(working("busy", 1), busy, turns))
+        await asyncio.sleep(0)
+        done.append("connection")
+        await second
+
+    run(main)
+
+    assert done == ["busy", "connection", "busy"]
+
+
 def test_the_tasks_that_a_request_starts_count_for_its_viewer(
     turns: Turns, done: list[str], working: Any
 ) -> None:
@@ -188,6 +230,29 @@ def test_a_request_can_be_cancelled_while_it_waits_for_its_turn(
     run(main)
 
     assert done == ["busy", "closed"]
+
+
+def test_a_cancelled_request_leaves_no_reference_cycle(turns: Turns) -> None:
+    class WeakBudget(Budget):
+        """Can have weak references."""
+
+    left: list[ref[Budget]] = []
+
+    async def main() -> None:
+        budget = WeakBudget()
+        left.append(ref(budget))
+        waiting = asyncio.Task(Sliced(asyncio.Event().wait(), {"budget": budget}, turns))
+        await asyncio.sleep(0)
+        waiting.cancel()
+        await asyncio.wait([waiting])
+
+    gc.collect()
+    gc.disable()
+    try:
+        run(main)
+        assert left[0]() is None
+    finally:
+        gc.enable()
 
 
 def test_the_log_names_what_held_the_event_loop_at_most_once_a_second(

@@ -5,6 +5,7 @@ import logging
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from contextvars import Context
 
 from app.db.audit.records import COUNT, Record, as_text, recording
 from app.db.drivers.interface import Database, DatabaseUnavailable
@@ -40,7 +41,7 @@ class Refusals:
     async def keep(self, record: Record, more: str = MORE_REFUSALS) -> None:
         """Returns after the record is stored or counted."""
         if self.window is None or self.window.done():
-            self.window = asyncio.create_task(self.end_window())
+            self.window = asyncio.create_task(self.end_window(), context=Context())
         key = record.actor, record.actor_id, more
         self.counts[key] += 1
         if self.counts[key] > MAX_REFUSALS:
@@ -86,7 +87,8 @@ class Recorder:
         stored: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.waiting.append((record, stored))
         if self.work is None:
-            self.work = asyncio.create_task(self.write_groups())
+            # It works for all callers: it does not wait for the turn of the first, who does not pay for it.
+            self.work = asyncio.create_task(self.write_groups(), context=Context())
         await stored
 
     async def write_groups(self) -> None:

@@ -5,15 +5,15 @@ import logging
 import random
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
+from contextvars import Context
 from functools import lru_cache, partial
 from time import monotonic, perf_counter
 from typing import Any, TypeVar
 
 from app.db.drivers.citus import is_distributed
 from app.db.drivers.connections import ACQUIRE_SECONDS, Primary, open_pool
-from app.db.drivers.fair_turns import FairTurns
+from app.db.drivers.fair_turns import FairThreads, FairTurns
 from app.db.drivers.faults import (
     CONFLICTS,
     close_at_once,
@@ -61,7 +61,7 @@ LIMITED_CHANGE = "BEGIN; SET LOCAL lock_timeout = '3s'; SET LOCAL idle_in_transa
 NOTIFY = f"SELECT pg_notify('{CHANNEL}', parties) FROM unnest($1::text[]) AS parties"
 
 # One thread: Python runs the code of one thread at a time.
-WORKER = ThreadPoolExecutor(1, thread_name_prefix="long-work")
+WORKER = FairThreads(1, "long-work")
 
 logger = logging.getLogger("care.database")
 
@@ -186,7 +186,8 @@ class PostgresDatabase:
         transaction could commit at a time."""
         self.unannounced |= parties
         if self.unannounced and self.announcing is None:
-            self.announcing = asyncio.create_task(self.send_announcements())
+            # Not in the turns of this caller, because it announces the events of all.
+            self.announcing = asyncio.create_task(self.send_announcements(), context=Context())
 
     async def send_announcements(self) -> None:
         """A subscription finds an event that stays unannounced by its next poll (care/subscriptions.py)."""
@@ -347,7 +348,7 @@ async def run_step(connection: Any, kind: DatabaseKind, step: Step) -> list[Any]
 
 
 async def in_thread(function: Callable[[], Result]) -> Result:
-    return await asyncio.get_running_loop().run_in_executor(WORKER, function)
+    return await asyncio.wrap_future(WORKER.submit(partial(function)))
 
 
 def while_connected(connection: Any, rows: Iterable[Any]) -> Iterator[Any]:

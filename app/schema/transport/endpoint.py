@@ -118,7 +118,8 @@ class Endpoint:
     ) -> Reply | tuple[GraphQLRequest, SubscriptionContext]:
         authenticator: Authenticator = scope["state"]["authenticator"]
         try:
-            authorization, account = header(scope, b"authorization"), scope["state"].get("account")
+            account = scope["state"].get("account")
+            authorization = None if account else header(scope, b"authorization")
             context = await authenticator.open(authorization, request_id, account=account)
             if context.budget is not None:
                 scope["state"]["budget"] = context.budget

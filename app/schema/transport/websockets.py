@@ -36,7 +36,7 @@ from app.db.drivers.interface import DatabaseUnavailable
 from app.engine.schema import PreparingSchema
 from app.http.cors import AllowedOrigins
 from app.http.errors import OVERLOADED, NotEnoughMemory, request_error
-from app.http.messages import header, parse_json, request_id_of, wait_writable
+from app.http.messages import header, parse_json, request_id_of
 from app.schema.errors import INTERNAL, response_body
 from app.schema.transport.request_parsing import GraphQLRequest, RequestRejected, wrong_member
 from app.schema.transport.responses import write_response
@@ -114,7 +114,6 @@ class Socket(ASGIWebSocketAdapter):
         if self.ws.application_state is WebSocketState.DISCONNECTED:
             raise WebSocketDisconnected
         try:
-            await wait_writable(self.ws.scope)
             await self.ws.send_text(orjson.dumps(message).decode())
         except WebSocketDisconnect as fault:
             raise WebSocketDisconnected from fault
