@@ -39,6 +39,7 @@ class Budget:
         "points",
         "running",
         "seconds_owed",
+        "slow_connections",
         "ticks",
         "turn",
         "unsent",
@@ -57,7 +58,8 @@ class Budget:
         self.seconds_owed = 0.0  # time on the event loop beyond the viewer's share, as of `turn`
         self.turn = 0
         self.deliveries = Semaphore(MAX_DELIVERIES)  # events of subscriptions that are loaded and sent
-        self.unsent = 0  # bytes of responses that slow connections have not accepted
+        self.slow_connections = 0
+        self.unsent = 0  # bytes of responses that they have not accepted
 
     def grow(self) -> None:
         now = self.ticks()
@@ -103,13 +105,14 @@ class Unsent:
         self.budget: Budget | None = None
         self.size = 0
 
-    def hold(self, budget: Budget, size: int) -> bool:
-        """False if the viewer's connections together have too many of them. One response may be longer: some
-        that the service allows are."""
+    def hold(self, budget: Budget, size: int, is_one: bool = True) -> bool:
+        """False if the viewer's connections together have too many of them. The only response of a viewer may
+        be longer: some that the service allows are."""
         self.release()
         self.budget, self.size = budget, size
         budget.unsent += size
-        if budget.unsent <= MAX_UNSENT or budget.unsent == size:
+        budget.slow_connections += 1
+        if budget.unsent <= MAX_UNSENT or (is_one and budget.slow_connections == 1):
             return True
         counters.limits["unsent bytes of a viewer"] += 1
         return False
@@ -117,6 +120,7 @@ class Unsent:
     def release(self) -> None:
         if self.budget is not None:
             self.budget.unsent -= self.size
+            self.budget.slow_connections -= 1
             self.budget = None
 
 

@@ -75,7 +75,8 @@ class AdmissionControl:
     def rejects(self, budget: Budget) -> bool:
         """Whether to reject the next request of this viewer. If the process cannot accept all requests, it
         rejects those of viewers who have as many of them waiting as others, or more."""
-        if budget.running >= self.most_of_viewer or budget.unsent > REJECTING_UNSENT:
+        is_slow = budget.unsent > REJECTING_UNSENT and budget.slow_connections > 1
+        if is_slow or budget.running >= self.most_of_viewer:
             return True
         if not self.is_full():
             return False

@@ -11,7 +11,7 @@ from websockets.exceptions import ProtocolError
 from websockets.frames import DATA_OPCODES, CloseCode, Frame, Opcode
 from websockets.server import ServerProtocol
 
-from app.care.budgets import MAX_UNSENT, Unsent
+from app.care.budgets import Unsent
 from app.db.drivers.fair_turns import CALLER
 from app.server.admission import AdmissionControl
 from app.server.protocol import LINGER_SECONDS
@@ -197,8 +197,7 @@ class EdgeSocket(WebSocketsSansIOProtocol):
 
     def count_unsent(self) -> None:
         size = max(self.transport.get_write_buffer_size(), self.written) + self.waiting_bytes
-        is_accepted = self.unaccepted.hold(self.scope["state"]["budget"], size)
-        if not is_accepted or self.waiting_bytes > MAX_UNSENT:
+        if not self.unaccepted.hold(self.scope["state"]["budget"], size, is_one=not self.waiting_bytes):
             self.transport.abort()
 
     def pause_writing(self) -> None:
