@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from functools import partial
+from math import inf
 from typing import Any, TypeVar
 
 from app.care.budgets import KIB, Budget
@@ -57,7 +58,7 @@ class Context:
     identifier_limiter: IdentifierLimiter | None = None  # None: no limit
     application: str = ""  # the client software that the token names
     has_changed: bool = False  # a change of this request is committed
-    expected_length: int = 0  # of the response in bytes, at most and roughly, if it may be long
+    expected_length: float = inf  # of the response in bytes, at most and roughly; inf: unknown
     exempt_length: int = 0  # bytes of the response that have their own limit
     sealing: Future[bool] | None = None  # of the audit log, once a request; True: more records wait
 

@@ -239,8 +239,7 @@ class PreparingSchema(strawberry.Schema):
         points = 0
         if prepared.costs is not None:
             points = prepared.costs.points(variable_values)
-            if points >= LONG_FROM:
-                self.expect(context_value, prepared.costs.bytes(variable_values))
+            self.expect(context_value, prepared.costs.bytes(variable_values) if points >= LONG_FROM else 0)
             if refusal := self.refusal_of(points, variable_values, prepared.is_own, context_value):
                 return PreExecutionError(None, [refusal], extensions=self.cost_extension(points))
         result = await self.execute_prepared(
