@@ -155,7 +155,7 @@ async def retry_event(db: Database, event: int, now: datetime) -> int:
 
 
 async def retry_dead(db: Database, now: datetime) -> tuple[int, int]:
-    """Retries every dead delivery once. Returns the number of all, and of those that are scheduled now."""
+    """Retries every dead delivery once. Returns how many were dead, and how many are scheduled now."""
     total = scheduled = last = 0
     while found := await db.read(selecting(FIND_DEAD_DELIVERIES, after=last)):
         total += len(found)

@@ -89,7 +89,7 @@ def test_a_restore_that_is_killed_at_any_moment(settings: Settings, tmp_path: Pa
 
 
 def left_over(folder: Path) -> list[str]:
-    """Files besides the database and those that it has replaced, and second names of the database."""
+    """Returns the files that are neither the database nor a replaced one, and other names of the database."""
     database = folder / "care.db"
     return [
         one.name

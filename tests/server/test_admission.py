@@ -1,4 +1,4 @@
-"""Promise: a viewer who sends too much is rejected, and nobody else."""
+"""Promise: the server rejects requests of a viewer who sends too many, and accepts those of other viewers."""
 
 import asyncio
 from typing import cast

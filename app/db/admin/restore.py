@@ -121,7 +121,7 @@ def read_current(connection: sqlite3.Connection, path: Path) -> ReplacedDatabase
     def replace(part: Path, aside: Path) -> None:
         aside.hardlink_to(path)
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")  # an empty log changes no other file
-        with closing(lock_file(part)):  # nobody opens it while SQLite still has a log of that name
+        with closing(lock_file(part)):  # until its log is gone: SQLite would apply the old one
             part.replace(path)
             connection.execute("PRAGMA journal_mode = MEMORY")
             remove_logs(path)

@@ -234,7 +234,7 @@ class PostgresDatabase:
                 turn.release()
 
     def silent_connections(self) -> list[Any]:
-        """Those that have been in use for so long that the server may have stopped."""
+        """Returns the connections whose server may have stopped: they have been in use for SILENT_SECONDS."""
         since = monotonic() - SILENT_SECONDS
         return [connection for connection, began in self.in_use.items() if began < since]
 

@@ -88,7 +88,7 @@ class PlanNode:
     shown: list[Callable[[Any], Shown]]  # of a row: the answer sets whose answers are selected
     width: int  # the number of columns, without linked rows
     owner: Owner
-    # Written by levels.py. Of linked pages only those that are selected.
+    # levels.py writes these statements, and omits a part of a linked page that is not selected.
     statement: Statement | None = None
     single_statement: Statement | None = None  # for one id in place of a list
     count: Statement | None = None  # of the linked rows of each parent
