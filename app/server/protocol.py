@@ -180,7 +180,10 @@ class EdgeProtocol(TimedProtocol):
             self.reject_and_close(*error)
             return
         self.phase, self.phase_since = BODY, self.now()
-        self.account = account = self.admission.account_of(self.headers_by_name.get(b"authorization"))
+        # A repeated header is ambiguous: the application reads and rejects it.
+        is_unique = len(self.headers_by_name) == len(self.headers)
+        authorization = self.headers_by_name.get(b"authorization") if is_unique else None
+        self.account = account = self.admission.account_of(authorization)
         self.budget = account.budget if account else self.budget_of_address()
         if len(self.queued) >= MAX_PIPELINED:
             self.close_after_responses()

@@ -195,6 +195,21 @@ def test_authentication_is_checked_before_the_body_length(edge: Edge) -> None:
     assert (response.status, response.message) == (401, "sign in with a valid bearer token")
 
 
+@pytest.mark.parametrize(
+    "other", [b"authorization: bearer another\r\n", AUTHORIZATION], ids=["other", "same"]
+)
+@pytest.mark.parametrize("is_last", [True, False])
+def test_a_repeated_token_is_rejected_even_if_the_process_has_verified_it(
+    edge: Edge, other: bytes, is_last: bool
+) -> None:
+    """A proxy may have checked the other header."""
+    assert edge.fetch(request("GET", f"{ASSIGNMENTS}/1", AUTHORIZATION)).status == 200
+    headers = (other, AUTHORIZATION) if is_last else (AUTHORIZATION, other)
+
+    for path in (f"{ASSIGNMENTS}/1", "/graphql?query=%7Bviewer%7Brole%7D%7D"):
+        assert edge.fetch(request("GET", path, *headers)).status == 401
+
+
 def test_the_start_of_a_too_long_body_is_not_executed(edge: Edge) -> None:
     complete = graphql(NAME).partition(b"\r\n\r\n")[2]
 
