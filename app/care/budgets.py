@@ -61,15 +61,12 @@ class Budget:
         self.slow_connections = 0
         self.unsent = 0  # bytes of responses that they have not accepted
 
-    def grow(self) -> None:
-        now = self.ticks()
-        self.left = min(self.points, self.left + (now - self.moment) * self.points / MINUTE)
-        self.moment = now
-
     def charge(self, cost: int) -> None:
         if not self.points:
             return
-        self.grow()
+        now = self.ticks()
+        self.left = min(self.points, self.left + (now - self.moment) * self.points / MINUTE)
+        self.moment = now
         needed = min(cost, self.points)
         if self.left < needed:
             self.wait = max(1, ceil((needed - self.left) * MINUTE / self.points))

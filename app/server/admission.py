@@ -3,8 +3,9 @@
 import asyncio
 from collections import deque
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol
+from typing import Any
 
+from app.auth.authenticator import AcceptedToken
 from app.care.budgets import Budget, Budgets
 from app.server.incomplete import IncompleteRequests
 from app.server.turns import State, Turns
@@ -18,11 +19,6 @@ MAX_STANDING_WAIT = 0.025  # the same while requests have been waiting for longe
 SMOOTHING = 0.05  # weight of the newest request in the moving average
 
 
-class HasBudget(Protocol):
-    @property
-    def budget(self) -> Budget: ...
-
-
 class AdmissionControl:
     """One per process. A stream is counted only until it is accepted, because it may never end."""
 
@@ -30,7 +26,7 @@ class AdmissionControl:
         self,
         settings: Settings,
         budgets: Budgets | None = None,
-        signed_in: Mapping[str, HasBudget] | None = None,
+        signed_in: Mapping[str, AcceptedToken] | None = None,
         describe: Callable[[State], str] | None = None,
     ) -> None:
         self.most_requests = settings.most_requests
@@ -57,7 +53,7 @@ class AdmissionControl:
     def start_draining(self) -> None:
         self.is_draining = True
 
-    def account_of(self, authorization: bytes | None) -> HasBudget | None:
+    def account_of(self, authorization: bytes | None) -> AcceptedToken | None:
         """Of a token that the process has verified."""
         if authorization is not None and authorization.startswith(USUAL):
             return self.signed_in.get(authorization[7:].decode("latin-1"))

@@ -7,11 +7,10 @@ from collections.abc import Iterator
 import pytest
 from httpx2 import Response
 
-from app.auth.authenticator import Authenticator
-from app.main import create_app
 from app.settings import Settings
-from tests.callers import Caller, Gateway, opened
-from tests.factories import NOW, a_world
+from tests.callers import Caller, Gateway
+from tests.factories import a_world
+from tests.schema.limited import described, limited_gateway, only_budget
 from tests.schema.listening import insert_event, listening, streaming
 
 POINTS = 99
@@ -24,15 +23,8 @@ CHANGES = "subscription($after: ID) { assignmentChanged(after: $after) { session
 @pytest.fixture
 def limited(settings: Settings) -> Iterator[Gateway]:
     """Session 1 has a description of 40 KiB; a viewer has 100 points, which do not grow."""
-    settings = settings.model_copy(update={"rate_limit": POINTS})
-    with opened(create_app(settings, clock=lambda: NOW)) as client:
-        gateway = Gateway(client, settings)
-        authenticator: Authenticator = client.app_state["authenticator"]
-        authenticator.budgets.ticks = lambda: 1000.0
-        description = "\N{GRINNING FACE}" * (KIB * 256)
-        gateway.import_records(
-            {**each, "description": description} if each["kind"] == "session" else each for each in a_world()
-        )
+    records = described(a_world(), "\N{GRINNING FACE}" * (KIB * 256))
+    with limited_gateway(settings, POINTS, records) as gateway:
         yield gateway
 
 
@@ -43,9 +35,7 @@ def left(response: Response) -> int:
 
 def left_of(gateway: Gateway) -> float:
     """Also a debt."""
-    authenticator: Authenticator = gateway.client.app_state["authenticator"]
-    [budget] = authenticator.budgets.viewers.values()
-    return budget.left
+    return only_budget(gateway).left
 
 
 @pytest.fixture

@@ -7,15 +7,13 @@ from typing import Any
 import pytest
 from httpx2 import Response
 
-from app.auth.authenticator import Authenticator
 from app.care.budgets import Budget
-from app.main import create_app
 from app.settings import Settings
 from tests.answers import GIVE, LATE, REMARK, SAVE, SUBMIT, SUBMITTED, TEST, a_world_to_answer_in, to_answer
-from tests.callers import Caller, Gateway, opened
+from tests.callers import Caller, Gateway
 from tests.database_rows import stored
-from tests.factories import NOW
 from tests.rest_compat import legacy
+from tests.schema.limited import limited_gateway, only_budget
 from tests.schema.test_assign_homework import homework
 
 POINTS = 100_000
@@ -65,12 +63,8 @@ SMALL: dict[str, tuple[str, str, dict[str, Any]]] = {
 @pytest.fixture
 def limited(settings: Settings) -> Iterator[Gateway]:
     """A viewer's points do not grow."""
-    settings = settings.model_copy(update={"rate_limit": POINTS, "cost_limit": 15_000})
-    with opened(create_app(settings, clock=lambda: NOW), reports_cost=True) as client:
-        gateway = Gateway(client, settings)
-        authenticator: Authenticator = client.app_state["authenticator"]
-        authenticator.budgets.ticks = lambda: 1000.0
-        gateway.import_records(a_world_to_answer_in())
+    settings = settings.model_copy(update={"cost_limit": 15_000})
+    with limited_gateway(settings, POINTS, a_world_to_answer_in(), reports_cost=True) as gateway:
         yield gateway
 
 
@@ -78,8 +72,7 @@ def caller_of(gateway: Gateway, role: str) -> tuple[Caller, Budget]:
     """The caller, and what they may still spend."""
     caller = gateway.as_caregiver(1) if role == "caregiver" else gateway.as_client(1)
     caller.data("{ viewer { role } }")
-    budgets = gateway.client.app_state["authenticator"].budgets
-    [budget] = budgets.viewers.values()
+    budget = only_budget(gateway)
     budget.left = POINTS
     return caller, budget
 

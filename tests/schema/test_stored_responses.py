@@ -7,17 +7,15 @@ from typing import Any
 import pytest
 from httpx2 import Response
 
-from app.auth.authenticator import Authenticator
-from app.care.budgets import Budget
 from app.http.idempotency import MAX_STORED, REPLAY_POINTS
-from app.main import create_app
 from app.settings import Settings
-from tests.callers import Gateway, opened
+from tests.callers import Gateway
 from tests.database_rows import stored
 from tests.db import raw
-from tests.factories import NOW, a_world
+from tests.factories import a_world
 from tests.rest_compat.legacy import ASSIGNMENTS, homework, refusal_of
 from tests.schema.keyed import KEYED, REPLAYED, post
+from tests.schema.limited import described, limited_gateway, only_budget
 
 POINTS = 100_000
 DESCRIPTION = "x" * 10_000
@@ -28,22 +26,8 @@ REFUSED = "too many points were used within a minute"
 @pytest.fixture
 def limited(settings: Settings) -> Iterator[Gateway]:
     """A viewer's points do not grow."""
-    settings = settings.model_copy(update={"rate_limit": POINTS})
-    with opened(create_app(settings, clock=lambda: NOW)) as client:
-        gateway = Gateway(client, settings)
-        authenticator: Authenticator = client.app_state["authenticator"]
-        authenticator.budgets.ticks = lambda: 1000.0
-        described = (
-            {**each, "description": DESCRIPTION} if each["kind"] == "session" else each for each in a_world()
-        )
-        gateway.import_records(described)
+    with limited_gateway(settings, POINTS, described(a_world(), DESCRIPTION)) as gateway:
         yield gateway
-
-
-def budget_of(gateway: Gateway) -> Budget:
-    [budget] = gateway.client.app_state["authenticator"].budgets.viewers.values()
-    assert isinstance(budget, Budget)
-    return budget
 
 
 def update(gateway: Gateway, aliases: int, title: str = "New") -> Response:
@@ -62,7 +46,7 @@ def test_a_response_up_to_64_kib_is_stored_and_charged(limited: Gateway) -> None
     length = len(response.content)
     assert 60_000 < length < MAX_STORED
     assert stored_bytes(limited) == [length]
-    assert POINTS - budget_of(limited).left == 50 + 1 + 1 + 6 * 10 + 33 * (length // 1024)
+    assert POINTS - only_budget(limited).left == 50 + 1 + 1 + 6 * 10 + 33 * (length // 1024)
 
 
 def test_a_longer_response_is_not_stored_and_is_built_again(limited: Gateway) -> None:
@@ -80,20 +64,20 @@ def test_a_longer_response_is_not_stored_and_is_built_again(limited: Gateway) ->
 
 def test_a_replay_is_charged_as_a_lookup_and_its_bytes(limited: Gateway) -> None:
     first = update(limited, 6)
-    before = budget_of(limited).left
+    before = only_budget(limited).left
 
     replayed = update(limited, 6)
 
     assert replayed.content == first.content
-    assert before - budget_of(limited).left == REPLAY_POINTS + len(first.content) // 1024
+    assert before - only_budget(limited).left == REPLAY_POINTS + len(first.content) // 1024
 
 
 def test_a_replay_without_points_is_rejected_and_possible_later(limited: Gateway) -> None:
     first = update(limited, 2)
-    budget_of(limited).left = REPLAY_POINTS - 1
+    only_budget(limited).left = REPLAY_POINTS - 1
 
     refused = update(limited, 2)
-    budget_of(limited).left = POINTS
+    only_budget(limited).left = POINTS
 
     assert (refused.status_code, refused.json()["errors"][0]["message"]) == (429, REFUSED)
     assert refused.headers["retry-after"] == "1"
@@ -104,21 +88,21 @@ def test_building_a_response_again_is_charged_like_a_read(limited: Gateway) -> N
     """The change itself, which is not made again, stores nothing."""
     first = update(limited, 7, title="x" * 200)
     raw.run(limited.settings.database, "UPDATE kept_answer SET status = NULL, body = NULL")
-    before = budget_of(limited).left
+    before = only_budget(limited).left
 
     update(limited, 7, title="x" * 200)
 
-    assert before - budget_of(limited).left == 50 + 1 + 1 + 7 * 10 + len(first.content) // 1024
+    assert before - only_budget(limited).left == 50 + 1 + 1 + 7 * 10 + len(first.content) // 1024
 
 
 def test_a_legacy_replay_is_charged(limited: Gateway) -> None:
     caregiver = limited.as_caregiver(1)
     first = caregiver.put(ASSIGNMENTS, json=homework(), headers=KEYED)
-    before = budget_of(limited).left
+    before = only_budget(limited).left
 
     replayed = caregiver.put(ASSIGNMENTS, json=homework(), headers=KEYED)
-    left = budget_of(limited).left
-    budget_of(limited).left = 0
+    left = only_budget(limited).left
+    only_budget(limited).left = 0
     refused = caregiver.put(ASSIGNMENTS, json=homework(), headers=KEYED)
 
     assert (replayed.status_code, replayed.content) == (first.status_code, first.content)
