@@ -10,8 +10,10 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from app.db.drivers.connections import Primary
 from app.db.drivers.factory import open_database
 from app.db.drivers.interface import Database, DatabaseError, DatabaseUnavailable, OutcomeUnknown, reason_of
+from app.db.drivers.watching import watch_hosts
 from app.db.sql import Bulk, Operation
 from tests.db import raw
 from tests.db.operations import adding, counting, modules, running, with_database
@@ -285,3 +287,34 @@ def test_a_connection_that_is_closed_between_two_statements_is_lost(database_url
         return int(await db.read(counting()))
 
     assert with_database(database_url, use) == 0
+
+
+def test_a_fault_does_not_end_the_watch_over_the_hosts(
+    database_url: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("app.db.drivers.watching.WATCH_SECONDS", 0)
+
+    async def watch() -> None:
+        looks, again = 0, asyncio.Event()
+
+        def silent() -> list[Any]:
+            nonlocal looks
+            looks += 1
+            if looks == 1:
+                raise ValueError("planted")
+            again.set()
+            return []
+
+        primary = Primary(database_url)
+        connection = await primary.connect()
+        watching = asyncio.create_task(watch_hosts(primary, silent))
+        async with asyncio.timeout(10):
+            await again.wait()
+        watching.cancel()
+        await asyncio.wait([watching])
+        await connection.close()
+
+    asyncio.run(watch())
+
+    [name] = [name for name, _ in Primary(database_url).addresses]
+    assert caplog.messages[-1] == f"watching {name} failed and goes on"

@@ -2,6 +2,7 @@
 has stopped."""
 
 import asyncio
+import logging
 from collections.abc import Callable
 from typing import Any
 
@@ -13,6 +14,8 @@ from app.db.drivers.interface import DatabaseError
 WATCH_SECONDS = 1  # between two looks at a host: for so long an old primary may be read
 SILENT_SECONDS = 5  # without a response, before the server in use is asked whether it still runs
 ASK_SECONDS = 3  # so that a request to a server that has stopped ends after 9 seconds
+
+logger = logging.getLogger("care.database")
 
 
 async def watch_hosts(primary: Primary, silent: Callable[[], list[Any]]) -> None:
@@ -27,20 +30,28 @@ async def watch_host(primary: Primary, name: str, address: str, silent: Callable
     try:
         while True:
             await asyncio.sleep(WATCH_SECONDS)
-            if name != primary.host:
-                host = await ask(host, address)
-                if host.server.follows(primary.server):
-                    primary.use(host)
-            elif silent():
-                host = await ask(host, address)
-                if host.fault == SILENT:
-                    for connection in silent():
-                        close_at_once(connection)  # its caller closes the others
-            if name == primary.host:
-                close_at_once(host.connection)
-                host = Host(name)
+            try:
+                host = await look(primary, host, address, silent)
+            except Exception:  # without this task the process would stay with an old primary
+                logger.exception("watching %s failed and goes on", name)
     finally:
         close_at_once(host.connection)
+
+
+async def look(primary: Primary, host: Host, address: str, silent: Callable[[], list[Any]]) -> Host:
+    if host.name != primary.host:
+        host = await ask(host, address)
+        if host.server.follows(primary.server):
+            primary.use(host)
+    elif silent():
+        host = await ask(host, address)
+        if host.fault == SILENT:
+            for connection in silent():
+                close_at_once(connection)  # its caller closes the others
+    if host.name == primary.host:
+        close_at_once(host.connection)
+        host = Host(host.name)
+    return host
 
 
 async def ask(host: Host, address: str) -> Host:
