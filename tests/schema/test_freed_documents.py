@@ -57,12 +57,17 @@ def test_a_document_leaves_no_reference_cycles(
             for _ in range(uses):
                 caller.post_graphql(text.replace("%d", str(number)))
 
+    def garbage(first: int) -> int:
+        gc.collect()
+        use(range(first, first + NUMBER))
+        return gc.collect()
+
     use(range(3))  # loads what is loaded once
-    gc.collect()
     gc.disable()
     try:
-        use(range(100, 100 + NUMBER))
-        assert gc.collect() < NUMBER
+        # What documents leave is there each time. Other work of the process, such as the next read of the
+        # account, leaves some objects once.
+        assert any(garbage(100 * attempt) < NUMBER for attempt in (1, 2, 3))
     finally:
         gc.enable()
 
