@@ -14,6 +14,7 @@ RUN python3 -m supply.lock build > build.lock \
     && python3 -m venv tools && tools/bin/python -m pip install --quiet --require-hashes --requirement build.lock \
     && python3 -m venv /opt/care && /opt/care/bin/python -m pip install --quiet --require-hashes --requirement run.lock
 COPY app/ app/
+COPY moving_over/ moving_over/
 RUN tools/bin/python -m pip wheel --quiet --no-deps --no-build-isolation --wheel-dir dist . \
     && /opt/care/bin/python -m pip install --quiet --no-deps --no-index dist/*.whl \
     && /opt/care/bin/python -m pip uninstall --quiet --yes pip

@@ -9,7 +9,7 @@ PAGES := app/dev/web/.npmrc $(wildcard app/dev/web/*.* app/dev/web/*/*.*)
 DISTRIBUTED := tests/access tests/audit tests/care tests/cli tests/crash/test_crash.py tests/db/test_erasing.py \
 	tests/db/test_importing.py tests/events/test_reminders.py tests/live/test_lifecycle.py
 
-.PHONY: run test soak distributed check clients pages browser litestream schema bench attacks lock audit clean
+.PHONY: run test alone pythons soak distributed check clients pages browser litestream schema bench attacks lock audit clean
 
 run: .venv/run .venv/pages
 	@CARE_ENV=development CARE_PORT=$(PORT) exec $(PY) -m app demo --serve
@@ -19,8 +19,20 @@ test: export PYTHONDONTWRITEBYTECODE =
 test: .venv/ready
 	$(PY) -m pytest -n auto --dist loadfile --no-loadscope-reorder
 
-soak: .venv/ready  ## long tests: SOAK_KILLS=100 and SOAK_ACKNOWLEDGEMENTS=20000 on each database, SOAK_FAILOVERS=20, fuzzing
+alone: .venv/ready  ## the service's fast tests in a copy without moving_over
+	@rm -rf var/alone && mkdir -p var/alone
+	@tar -c --exclude=moving_over --exclude=./.venv --exclude=./.git --exclude=./var --exclude=node_modules . \
+		| tar -x -C var/alone
+	@cd var/alone && PYTHONPATH=$$($(CURDIR)/$(PY) -c 'import sysconfig; print(sysconfig.get_path("purelib"))') \
+		$(CURDIR)/$(PY) -S -m pytest -n auto -k 'not postgresql' \
+		tests/test_architecture.py tests/cli tests/rest_compat
+
+pythons: .venv/ready  ## a fast part of the tests on every other Python of at least 3.11 that is found
+	@$(PY) -m supply.pythons
+
+soak: .venv/ready  ## long tests: SOAK_KILLS=100 and SOAK_ACKNOWLEDGEMENTS=20000 on each database, SOAK_FAILOVERS=20, fuzzing; then attacks
 	$(PY) -m pytest -m soak -s -rs
+	$(PY) bench/attacks/run.py
 
 distributed: .venv/ready  ## tests on a coordinator of Citus: URL=postgresql://..., see docs/citus.md
 	@test -n "$(URL)" || { echo "URL must name a coordinator: make distributed URL=postgresql://..."; exit 2; }

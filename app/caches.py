@@ -33,6 +33,11 @@ class BoundedCache(Generic[Value]):
             removed.append(self.remove(next(iter(self.values))))
         return [each for each in removed if each is not None]
 
+    def add(self, key: Any, value: Value, weight: int = 1) -> Value:
+        """Adds a value that is missing, and returns it."""
+        self.put(key, value, weight)
+        return value
+
     def remove(self, key: Any) -> Value | None:
         self.weight -= self.weights.pop(key, 0)
         return self.values.pop(key, None)

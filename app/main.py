@@ -12,18 +12,14 @@ from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 from starlette.applications import Starlette
-from starlette.middleware import Middleware
-from starlette.requests import Request
-from starlette.responses import PlainTextResponse, Response
 from starlette.routing import BaseRoute
 
 from app.auth.authenticator import Authenticator
 from app.auth.keys import KeySet, open_keys
 from app.auth.tokens import Verifier
-from app.care.budgets import Budgets
+from app.care.budgets import Budgets, IdentifierLimiter
 from app.care.context import utc_now
-from app.care.rate_limits import IdentifierLimiter
-from app.db.audit.recorder import Recorder
+from app.db.audit.recorder import AuditRecorder
 from app.db.drivers.event_feed import event_feed_of
 from app.db.drivers.factory import open_database
 from app.db.drivers.interface import DatabaseError, sqlite_path
@@ -37,9 +33,8 @@ from app.events.dispatcher import dispatching
 from app.events.notifications import Notifier
 from app.events.webhook import open_webhook
 from app.http.cors import AllowedOrigins
-from app.http.headers import NO_STORE, SECURITY_HEADERS
 from app.http.health import HEALTH_ROUTES
-from app.http.router import Router
+from app.http.router import Router, respond_500
 from app.landing import landing_routes
 from app.rest_compat.deprecation import deprecation_headers
 from app.rest_compat.routes import build_legacy
@@ -63,7 +58,7 @@ def create_app(
     settings: Settings | None = None,
     clock: Callable[[], datetime] = utc_now,
     tracing: "Tracing | None" = None,
-) -> Starlette:
+) -> Router:
     """The ASGI application. Without settings it reads CARE_* from the environment."""
     tracing = tracing or tracing_of_environment()
     settings = settings or read_settings()
@@ -91,7 +86,7 @@ def create_app(
             if tracing:
                 stack.enter_context(tracing.opened())
             traced_db = tracing.wrap_database(db, settings.database) if tracing else db
-            recorder = Recorder(db) if settings.audit else None
+            recorder = AuditRecorder(db) if settings.audit else None
             if recorder:
                 stack.push_async_callback(recorder.refusals.close)
             notifier = Notifier(event_feed_of(db))
@@ -145,8 +140,10 @@ def create_app(
         page = page_maker(settings, built)
         routes.append(asset_route(built))
     origins = AllowedOrigins(settings.origins, loopback=settings.in_development)
-    contracts = Middleware(
-        Router,
+    pages = Starlette(routes=routes, lifespan=lifespan, exception_handlers={Exception: respond_500})
+    pages.router.redirect_slashes = False  # many clients drop the body of a redirected POST
+    app = Router(
+        pages,
         graphql=Endpoint(
             schema, settings.in_development, page, documents, origins, settings.graphql_body_limit
         ),
@@ -160,14 +157,10 @@ def create_app(
         origins=origins,
         logs_requests=settings.log_requests,
         trace=tracing.request_span if tracing else None,
+        vitals=vitals,
     )
     if tracing:  # the legacy contract has added its documents to the schema
         tracing.trace_operations(schema, documents.operation_names)
-    app = Starlette(
-        routes=routes, middleware=[contracts], lifespan=lifespan, exception_handlers={Exception: respond_500}
-    )
-    app.state.vitals = vitals
-    app.router.redirect_slashes = False  # many clients drop the body of a redirected POST
     return app
 
 
@@ -185,7 +178,7 @@ def freeze_loaded_objects() -> None:
 def tracing_of_environment() -> "Tracing | None":
     if not any(name.startswith("OTEL_") for name in os.environ):
         return None
-    from app.telemetry.tracing.environment import open_tracing
+    from app.telemetry.tracing import open_tracing
 
     return open_tracing()
 
@@ -211,18 +204,10 @@ def keys_for(settings: Settings) -> KeySet:
     return keys
 
 
-async def respond_500(request: Request, fault: Exception) -> Response:
-    """Handles an unexpected error. The server logs it."""
-    headers = [NO_STORE, *request.scope.get("state", {}).get("headers", SECURITY_HEADERS)]
-    response = PlainTextResponse("Internal error", 500)
-    response.raw_headers.extend(headers)
-    return response
-
-
 # --- `uvicorn app.main:app` -----------------------------------------------------------------------
 
 
-def __getattr__(name: str) -> Starlette:
+def __getattr__(name: str) -> Router:
     """Creates `app` on first access, so that importing this module needs no configuration."""
     if name != "app":
         raise AttributeError(name)

@@ -7,14 +7,14 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from httpx2 import Response
-from starlette.applications import Starlette
 
 from app.auth.authenticator import Authenticator
-from app.db.admin.importing import importing
 from app.db.drivers.factory import open_database
 from app.db.drivers.interface import Database
+from app.db.interchange.load import importing
 from app.db.sql import DATABASE_KIND, Bulk, DatabaseKind, LongWork, Operation, Step, Together, mapping_steps
 from app.engine.schema import PreparingSchema
+from app.http.router import Router
 from app.settings import Settings
 from tests import keys
 from tests.client import Client, open_client
@@ -27,7 +27,7 @@ WIDE: dict[str, Any] = {"token_limit": 100_000, "depth_limit": 64, "cost_limit":
 
 
 @contextmanager
-def opened(app: Starlette, reports_cost: bool = False) -> Iterator[Client]:
+def opened(app: Router, reports_cost: bool = False) -> Iterator[Client]:
     """Starts the application. Documents are prepared at their first use.
 
     Responses omit the costs, which development adds, unless `reports_cost`.
@@ -39,8 +39,8 @@ def opened(app: Starlette, reports_cost: bool = False) -> Iterator[Client]:
         yield client
 
 
-def schema_of(app: Starlette) -> PreparingSchema:
-    schema: PreparingSchema = app.user_middleware[0].kwargs["graphql"].schema
+def schema_of(app: Router) -> PreparingSchema:
+    schema: PreparingSchema = app.graphql.schema
     return schema
 
 

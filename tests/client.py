@@ -12,8 +12,9 @@ from urllib.parse import unquote
 
 import httpx2
 from anyio.from_thread import BlockingPortal, start_blocking_portal
-from starlette.applications import Starlette
 from starlette.testclient import TestClient
+
+from app.http.router import Router
 
 Message = dict[str, Any]
 TIMEOUT_SECONDS = 60  # for a complete response
@@ -48,7 +49,7 @@ class Client(TestClient):
 
     comes_from = "127.0.0.1"
 
-    def __init__(self, app: Starlette, portal: BlockingPortal, state: dict[str, Any]) -> None:
+    def __init__(self, app: Router, portal: BlockingPortal, state: dict[str, Any]) -> None:
         super().__init__(app, raise_server_exceptions=False)
         self.portal = portal
         self.app_state.update(state)
@@ -111,13 +112,13 @@ class Client(TestClient):
 
 
 @contextmanager
-def open_client(app: Starlette) -> Iterator[Client]:
+def open_client(app: Router) -> Iterator[Client]:
     """Starts the application; at the end stops it and cancels its remaining tasks."""
     with LOOPS.one() as portal:
         before = portal.call(tasks)
         try:
             with (
-                portal.wrap_async_context_manager(app.router.lifespan_context(app)) as state,
+                portal.wrap_async_context_manager(app.pages.router.lifespan_context(app.pages)) as state,
                 closing(Client(app, portal, dict(state or {}))) as client,
             ):
                 yield client

@@ -6,6 +6,7 @@ import gc
 import os
 import shutil
 import signal
+import time
 import uuid
 from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack, contextmanager
@@ -27,12 +28,17 @@ from tests.postgres import Copies, create_database, folder_in_memory, running_po
 
 # These take longest by the file, and begin first: the short ones fill what is left at the end.
 FIRST = ("crash", "live", "fuzz", "engine", "db")
+# The time zone of the tests and of the processes that they start. No result may depend on it. The value is a
+# POSIX rule, so the machine needs no time zone database.
+SUMMER_TIME = "CET-1CEST,M3.5.0,M10.5.0/3"
 TEARDOWN_SECONDS = 120  # for each step of a teardown; pytest-timeout stops its timer when a test fails
 
 
 def pytest_configure() -> None:
     """Databases are files in memory where there is room: nobody has to wait for a disk at each commit."""
     gc.disable()  # until everything is collected
+    os.environ["TZ"] = SUMMER_TIME
+    time.tzset()
     if folder := folder_in_memory():
         os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", folder)
 

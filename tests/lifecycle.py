@@ -114,7 +114,7 @@ def inserting_service_rows() -> Operation[None]:
         ],
     )
     yield Bulk(
-        "kept_answer",
+        "idempotency_key",
         KEPT,
         [
             ("CLIENT", 1, "graphql", "a", "f", "[1]", 200, "Blue-bicycle", NOW),

@@ -24,6 +24,7 @@ VERSION = "pginstall18"  # the wheel also holds PostgreSQL 16, as `pginstall`
 
 # One shell owns the server from initdb to the removal of the folder. It waits on its standard input, which
 # ends when the test process does, however that happens: an exception, SIGTERM and SIGKILL leave nothing.
+# The time zone and the formats are not the usual ones, because no response may depend on them.
 KEEPER = """
 bin=$1 folder=$2
 shift 2
@@ -34,7 +35,8 @@ trap 'cd / && rm -rf "$folder"' EXIT
     --set listen_addresses=127.0.0.1 --set unix_socket_directories= \\
     --set fsync=off --set synchronous_commit=off --set full_page_writes=off \\
     --set wal_level=minimal --set max_wal_senders=0 --set max_wal_size=64MB --set autovacuum=off \\
-    --set shared_buffers=16MB --set max_connections=50 --set scram_iterations=1 || exit
+    --set shared_buffers=16MB --set max_connections=50 --set scram_iterations=1 \\
+    --set timezone=Australia/Lord_Howe --set datestyle='SQL, DMY' --set intervalstyle=sql_standard || exit
 rm password
 for port; do
     "$bin/postgres" -D data -p "$port" > log 2>&1 &  # our child, not a daemon: ended, it is no zombie

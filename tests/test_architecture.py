@@ -1,5 +1,6 @@
 """Promise: the code is built as docs/architecture.md draws it. A module imports from its own room or from a
-lower floor; every setting, command and make target is documented; files name no person and no machine."""
+lower floor, and nothing of `moving_over`; every setting, command and make target is documented; files name no
+person and no machine."""
 
 import ast
 import re
@@ -11,6 +12,7 @@ import pytest
 
 from app.cli import main
 from app.settings import KNOWN
+from tests.commands import every_command
 
 ROOT = Path(__file__).parent.parent
 # From top to bottom: a module imports from its own room or from one further down. `telemetry` has two floors,
@@ -22,7 +24,6 @@ ROOMS = (
     "main",
     "landing",
     "dev",
-    "legacy_migration",
     "telemetry.metrics",
     "telemetry.tracing",
     "rest_compat",
@@ -72,6 +73,8 @@ def imports(path: Path, root: Path) -> Iterator[str]:
 
 
 def is_allowed(path: Path, name: str) -> bool:
+    if name.partition(".")[0] == "moving_over":
+        return False
     room = room_of(".".join(path.with_suffix("").parts))
     if any(f"{name}.".startswith(f"{banned}.") for banned in FORBIDDEN.get(room, ())):
         return False
@@ -89,6 +92,19 @@ def room_of(module: str) -> str:
 
 def test_a_module_imports_from_its_own_room_or_from_a_lower_one() -> None:
     assert breaches(ROOT / "app") == []
+
+
+def test_the_package_for_moving_over_imports_only_the_service() -> None:
+    others = {path.name for path in ROOT.iterdir() if any(path.glob("*.py"))} - {"app", "moving_over"}
+
+    used = {
+        name.partition(".")[0]
+        for path in (ROOT / "moving_over").rglob("*.py")
+        for name in imports(path, ROOT)
+    }
+
+    assert {"tests", "supply"} <= others
+    assert used & others == set()
 
 
 def test_every_room_has_its_place_in_the_order() -> None:
@@ -121,6 +137,8 @@ def test_every_room_has_its_place_in_the_order() -> None:
         ("rest_compat/routes.py", "from app.main import create_app", "app.main.create_app"),
         ("settings.py", "from app.db.moments import Moment", "app.db.moments.Moment"),
         ("__init__.py", "from app.main import create_app", "app.main.create_app"),
+        ("cli/legacy.py", "from moving_over import commands", "moving_over.commands"),
+        ("cli/legacy.py", "def later():\n    import moving_over.commands", "moving_over.commands"),
     ],
 )  # fmt: skip
 def test_an_import_that_breaks_a_rule_is_reported(
@@ -162,14 +180,6 @@ def documentation() -> str:
     )
 
 
-def commands(group: click.Group, above: str = "") -> Iterator[str]:
-    for name, command in group.commands.items():
-        if isinstance(command, click.Group):
-            yield from commands(command, f"{above}{name} ")
-        else:
-            yield f"{above}{name}"
-
-
 def test_every_setting_is_documented() -> None:
     page = (ROOT / "docs" / "settings.md").read_text()
 
@@ -178,10 +188,9 @@ def test_every_setting_is_documented() -> None:
 
 def test_every_command_is_documented() -> None:
     text = documentation()
+    names = [" ".join(words) for words, each in every_command(main) if not isinstance(each, click.Group)]
 
-    assert [
-        name for name in commands(main) if not re.search(rf"(care-gateway|python -m app) {name}\b", text)
-    ] == []
+    assert [name for name in names if not re.search(rf"(care-gateway|python -m app) {name}\b", text)] == []
 
 
 def test_every_make_target_is_documented() -> None:
@@ -195,7 +204,15 @@ def test_every_make_target_is_documented() -> None:
 
 TEXTS = sorted(
     path
-    for folder in ("app", "tests", "clients/helpers", "clients/relay", "clients/setups", "clients/tests")
+    for folder in (
+        "app",
+        "moving_over",
+        "tests",
+        "clients/helpers",
+        "clients/relay",
+        "clients/setups",
+        "clients/tests",
+    )
     for path in (ROOT / folder).rglob("*")
     if path.is_file() and not {"__pycache__", "built", "node_modules"}.intersection(path.parts)
 )

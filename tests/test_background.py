@@ -13,7 +13,7 @@ import pytest
 from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, SpanExportResult
 
 from app.care.context import Role, Viewer
-from app.db.audit.recorder import Recorder
+from app.db.audit.recorder import AuditRecorder
 from app.db.audit.records import recording
 from app.db.drivers.factory import open_database
 from app.db.drivers.interface import Database
@@ -208,7 +208,7 @@ def test_the_event_feed_continues_after_an_error(
 @ON_SQLITE
 def test_a_failed_audit_record_raises_and_the_next_one_is_stored(database_url: str) -> None:
     async def keep(db: Database) -> list[Any]:
-        recorder = Recorder(Failing(db, [MemoryError()]))
+        recorder = AuditRecorder(Failing(db, [MemoryError()]))
         failed = await asyncio.gather(*(recorder.keep(a_record(at)) for at in (1, 2)), return_exceptions=True)
         await recorder.keep(a_record(3))
         return failed

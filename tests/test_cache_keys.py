@@ -8,7 +8,7 @@ from sqlalchemy import text
 from app.db.sql import OnlyStatement, Statement
 from app.schema.transport.content_negotiation import MAX_CACHED, negotiate, read_cached
 from app.server.request_heads import MAX_HOST, find_head_error, is_host
-from app.telemetry.tracing.statements import attributes_of
+from app.telemetry.tracing.database import attributes_of
 
 
 def test_long_accept_headers_are_read_and_not_cached() -> None:

@@ -10,7 +10,7 @@ import pytest
 from tests import pages
 
 APP = pages.ROOT / "app"
-WITHOUT = ("caches.py", "dev", "cli", "legacy_migration", "db/admin", "db/migrations")
+WITHOUT = ("caches.py", "dev", "cli", "db/admin", "db/migrations")
 FUNCTIONS = {"cache", "lru_cache", "cached_property"}
 CLASSES = {"BoundedCache", "OrderedDict", "WeakKeyDictionary", "WeakValueDictionary"}
 EMPTY = {"dict", "set", "defaultdict", "Counter"}

@@ -7,6 +7,7 @@ import json
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -21,6 +22,7 @@ from tests.auth.issuer import serving_issuer
 
 ROOT = Path(__file__).parent.parent
 PROJECT, LOCK = (ROOT / "pyproject.toml").read_text(), (ROOT / "requirements.lock").read_text()
+WHEEL = tomllib.loads(PROJECT)["tool"]["hatch"]["build"]["targets"]["wheel"]
 DOCKERFILE = (ROOT / "Dockerfile").read_text()
 COMPOSE = yaml.safe_load((ROOT / "compose.yaml").read_text())
 OWN: dict[str, Any] = {
@@ -66,6 +68,7 @@ def test_copied_files_exist_and_are_not_ignored() -> None:
 
     assert [name for name in copied if not (ROOT / name).exists()] == []
     assert sorted(name.strip("/") for name in copied) == sorted(included)
+    assert set(WHEEL["packages"]) <= set(included)
 
 
 def test_the_image_runs_as_an_unprivileged_user() -> None:

@@ -5,13 +5,11 @@ import re
 import pytest
 from graphql import parse, print_ast
 
-from app.care.errors import CareError
 from app.db.admin.demo import demo_lines
-from app.db.admin.importing import importing
+from app.db.interchange.load import importing
 from app.dev.ide.examples import EXAMPLES
-from app.http.errors import OVERLOADED
+from app.http.errors import Failure
 from app.main import schema_of_service
-from app.schema.errors import INTERNAL, TOO_COSTLY
 from app.settings import Settings
 from tests import pages
 from tests.callers import Gateway, run_write
@@ -73,14 +71,28 @@ def test_every_query_mutation_and_subscription_has_a_recipe() -> None:
     assert {name for root in roots if root for name in root.fields} - shown == set()
 
 
-def codes(kind: type[CareError] = CareError) -> set[str]:
-    own = {kind.code} if hasattr(kind, "code") else set()
-    return own.union(*(codes(each) for each in kind.__subclasses__()))
+def documented_errors() -> dict[str, tuple[set[int], str]]:
+    """The statuses and the action of each code."""
+    found = {}
+    for line in dict(pages.sections(PAGE))["Errors"].splitlines():
+        if line.startswith("| `"):
+            codes, where, action = line.strip("| ").split(" | ")
+            statuses = set(map(int, re.findall(r"\b[2-5][0-9]{2}\b", where)))
+            found |= dict.fromkeys(re.findall(r"`(\w+)`", codes), (statuses, action))
+    return found
 
 
-def test_every_error_code_is_documented() -> None:
-    table = dict(pages.sections(PAGE))["Errors"]
+def test_exactly_the_error_codes_of_the_service_are_documented() -> None:
+    assert documented_errors().keys() == {each.code for each in Failure}
 
-    documented = set(re.findall(r"`([A-Z_]+)`", "".join(re.findall(r"^\|([^|]*)\|", table, re.MULTILINE))))
 
-    assert codes() | {INTERNAL, OVERLOADED, TOO_COSTLY} <= documented
+@pytest.mark.parametrize("failure", Failure, ids=lambda each: each.name)
+def test_an_error_is_documented_with_its_status_and_whether_to_retry(failure: Failure) -> None:
+    same_code = [each for each in Failure if each.code == failure.code]
+    statuses, action = documented_errors()[failure.code]
+
+    assert statuses <= {each.newer for each in same_code}
+    if failure.is_of_result and failure.older != 200:
+        assert failure.newer in statuses
+    is_retried = re.search("(?<!not )wait|with the same", action) is not None
+    assert is_retried == any(each.is_retried for each in same_code)

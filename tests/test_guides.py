@@ -9,7 +9,7 @@ from click.testing import CliRunner
 
 from app.cli import main
 from app.db.admin.demo import demo_lines
-from app.db.admin.importing import importing
+from app.db.interchange.load import importing
 from app.settings import Settings
 from tests import pages
 from tests.callers import Gateway, run_write

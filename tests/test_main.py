@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 from sqlalchemy import text
-from starlette.applications import Starlette
 
 import app.main
 from app.db.admin.migrate import newest_version
 from app.db.sql import Operation, Statement
+from app.http.router import Router
 from app.main import create_app
 from app.settings import Environment, Settings, SettingsError
 from tests import keys
@@ -58,7 +58,9 @@ def test_a_service_without_its_database_is_live_but_not_ready(gateway: Gateway) 
     assert get(gateway, "/livez")[0] == 200
 
 
-def test_both_contracts_respond_503_without_the_database(gateway: Gateway) -> None:
+def test_both_contracts_respond_503_without_the_database(
+    gateway: Gateway, caplog: pytest.LogCaptureFixture
+) -> None:
     take_away(gateway.settings.database)
     caregiver = gateway.as_caregiver(1)
 
@@ -79,6 +81,8 @@ def test_both_contracts_respond_503_without_the_database(gateway: Gateway) -> No
     assert by_graphql.json() == {
         "errors": [{"message": UNAVAILABLE, "extensions": {"code": "OVERLOADED", "requestId": "r"}}]
     }
+    logged = [(one.name, one.levelname) for one in caplog.records if UNAVAILABLE in one.getMessage()]
+    assert logged == [("care.graphql", "ERROR"), ("care.legacy", "ERROR")]
 
 
 def take_away(url: str) -> None:
@@ -142,7 +146,7 @@ def test_the_application_is_created_on_first_access(
 
     application = app.main.app
 
-    assert isinstance(application, Starlette)
+    assert isinstance(application, Router)
     with opened(application) as client:
         assert client.get("/readyz").json() == {"status": "ready"}
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from app.auth.authenticator import Authenticator
-from app.db.audit.recorder import Recorder
+from app.db.audit.recorder import AuditRecorder
 from app.db.drivers.interface import DatabaseUnavailable, OutcomeUnknown
 from tests.answers import LATE, REMARK, a_world_to_answer_in, to_answer
 from tests.callers import Gateway
@@ -27,7 +27,7 @@ def failing(gateway: Gateway, *faults: BaseException | None, of_records: bool = 
     authenticator: Authenticator = state["authenticator"]
     db = Failing(authenticator.db, [*reversed(faults)])
     state["authenticator"] = (
-        replace(authenticator, recorder=Recorder(db)) if of_records else replace(authenticator, db=db)
+        replace(authenticator, recorder=AuditRecorder(db)) if of_records else replace(authenticator, db=db)
     )
     yield
     state["authenticator"] = authenticator

@@ -1,14 +1,13 @@
 """The documentation, the schema's descriptions and the command line's help use plain technical English."""
 
 import re
-from collections.abc import Iterator
 from functools import cache
 
-import click
 import pytest
 from click.testing import CliRunner
 
 from app.cli import main
+from tests.commands import every_command
 from tests.pages import ROOT
 
 MANNERED = re.compile(
@@ -20,13 +19,6 @@ ALLOWED: dict[str, str] = {}  # a phrase and the reason why it is plain in its p
 CODE = re.compile(r"^ *```.*?^ *```|`[^`\n]*`", re.DOTALL | re.MULTILINE)
 
 
-def helps(command: click.Command, *words: str) -> Iterator[tuple[str, str]]:
-    yield " ".join(("care-gateway", *words)), CliRunner().invoke(main, [*words, "--help"]).stdout
-    if isinstance(command, click.Group):
-        for name, inner in command.commands.items():
-            yield from helps(inner, *words, name)
-
-
 @cache
 def texts() -> dict[str, str]:
     pages = (ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md")))
@@ -35,7 +27,10 @@ def texts() -> dict[str, str]:
         "schema.graphql": "\n".join(
             re.findall(r'""".*?"""|"[^"\n]+"', (ROOT / "schema.graphql").read_text(), re.DOTALL)
         ),
-        **dict(helps(main)),
+        **{
+            " ".join(("care-gateway", *words)): CliRunner().invoke(main, [*words, "--help"]).stdout
+            for words, _ in every_command(main)
+        },
     }
 
 

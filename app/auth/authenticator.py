@@ -5,21 +5,24 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from sqlalchemy import select
+
 from app.auth.keys import Key
 from app.auth.refusals import Reason, refusal_for
 from app.auth.tokens import MAX_TOKEN, Identity, Verifier, weight_of
 from app.caches import BoundedCache
-from app.care.budgets import Budget, Budgets
+from app.care.budgets import Budget, Budgets, IdentifierLimiter
 from app.care.context import Context, Role, Viewer, utc_now
 from app.care.errors import CareError
-from app.care.rate_limits import IdentifierLimiter
-from app.db.audit.recorder import Recorder
+from app.db.audit.recorder import AuditRecorder
 from app.db.drivers.interface import Database
-from app.db.sql import Operation
-from app.db.statements.accounts import FIND_CAREGIVER, FIND_CLIENT
-from app.db.tables import Contract
+from app.db.sql import Operation, Statement, text_parameter
+from app.db.tables import CAREGIVER, CLIENT, Contract
 
-FIND_ACCOUNT = {Role.CAREGIVER: FIND_CAREGIVER, Role.CLIENT: FIND_CLIENT}
+FIND_ACCOUNT = {
+    role: Statement(select(*table.c["id", "is_disabled"]).where(table.c.user_name == text_parameter("user")))
+    for role, table in ((Role.CAREGIVER, CAREGIVER), (Role.CLIENT, CLIENT))
+}
 
 
 def viewer_for(identity: Identity) -> Operation[Viewer]:
@@ -65,7 +68,7 @@ class Authenticator:
     """Authenticates the requests of both contracts."""
 
     db: Database
-    recorder: Recorder | None  # of the audit log
+    recorder: AuditRecorder | None  # of the audit log
     verifier: Verifier
     time_zone: str
     clock: Callable[[], datetime] = utc_now
@@ -110,7 +113,7 @@ class Authenticator:
             self.time_zone,
             contract=contract,
             recorder=self.recorder,
-            budget=account.budget if account else None,
+            budget=account.budget if account else Budget(),
             identifier_limiter=self.identifier_limiter,
             application=account.application if account else "",
         )

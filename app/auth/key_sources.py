@@ -3,13 +3,14 @@
 import errno
 import ssl
 import urllib.request
-from http.client import HTTPConnection, HTTPException, HTTPSConnection, InvalidURL
+from functools import partial
+from http.client import HTTPException, HTTPResponse, InvalidURL
 from ipaddress import ip_address
 from typing import Any
-from urllib.error import HTTPError, URLError
+from urllib.error import URLError
 from urllib.parse import urlsplit
 
-from app.auth.limited_http import ResponseTooLong, limited
+from app.auth.limited_http import ResponseTooLong, limited, words_for
 from app.settings import SettingsError
 
 MAX_DOCUMENT = 1_000_000  # bytes
@@ -24,6 +25,16 @@ ADVICE_BY_ERRNO = {
     errno.EACCES: "allow the user of the service to read the file and to enter the folders above it",
 }
 URL_ADVICE = "check the URL, and that this machine can reach it"
+REASONS: dict[type[Exception], str] = {
+    TimeoutError: "no response in time",
+    ssl.SSLCertVerificationError: "the certificate is not trusted",
+    ssl.SSLError: "the TLS connection failed",
+    InvalidURL: "the URL is not valid",
+    URLError: "the URL is not valid",
+    ValueError: "the URL is not valid",
+    ResponseTooLong: "the response is too long",
+    HTTPException: "the response is not HTTP",
+}
 
 
 class KeysUnreadable(SettingsError):
@@ -49,62 +60,41 @@ def read_file(path: str, setting: str, kind: str) -> bytes:
     return text
 
 
-class NoRedirects(urllib.request.HTTPRedirectHandler):
-    """Follows no redirects: keys come only from the configured address."""
-
-    def redirect_request(self, *_: object) -> None:
-        return None
-
-
 class LimitedHandler(urllib.request.HTTPHandler, urllib.request.HTTPSHandler):
-    def http_open(self, request: urllib.request.Request) -> Any:
-        return self.do_open(limited(HTTPConnection, MAX_RESPONSE, FETCH_SECONDS), request)
-
-    def https_open(self, request: urllib.request.Request) -> Any:
-        return self.do_open(limited(HTTPSConnection, MAX_RESPONSE, FETCH_SECONDS), request)
+    def do_open(self, http_class: Any, req: urllib.request.Request, **given: Any) -> HTTPResponse:
+        return super().do_open(partial(limited, http_class, MAX_RESPONSE), req, **given)
 
 
 def opener_for(url: str) -> urllib.request.OpenerDirector:
-    """Uses no proxy for http://, because such a URL names this machine (see `is_insecure`)."""
-    handlers = (NoRedirects, LimitedHandler)
-    if url.startswith("http://"):
-        return urllib.request.build_opener(*handlers, urllib.request.ProxyHandler({}))
-    return urllib.request.build_opener(*handlers)
+    """Follows no redirects, because keys come only from the configured address.
+
+    Uses no proxy for http://, because such a URL names this machine (see `is_insecure`).
+    """
+    opener = urllib.request.OpenerDirector()
+    opener.add_handler(LimitedHandler())
+    opener.add_handler(urllib.request.ProxyHandler({} if url.startswith("http://") else None))
+    return opener
 
 
 def fetch(url: str, setting: str) -> bytes:
     try:
         with opener_for(url).open(url, timeout=FETCH_SECONDS) as response:
-            text: bytes = response.read(MAX_DOCUMENT)
-        return text
-    except HTTPError as refusal:
-        refusal.close()
-        reason = f"the response status is {refusal.code}"
-        if refusal.code in range(300, 400):
-            reason += " and redirects are not followed"
+            if response.status in range(200, 300):
+                text: bytes = response.read(MAX_DOCUMENT)
+                return text
+            reason = f"the response status is {response.status}"
+            if response.status in range(300, 400):
+                reason += " and redirects are not followed"
     except (OSError, HTTPException, ValueError) as fault:
         reason = reason_of(fault)
     raise KeysUnreadable(f"{setting} cannot be fetched: {reason}", URL_ADVICE) from None
 
 
 def reason_of(fault: Exception) -> str:
-    """Uses no messages of libraries: they quote the URL, which may contain a secret."""
     if isinstance(fault, URLError) and isinstance(fault.reason, Exception):
         fault = fault.reason
-    if isinstance(fault, TimeoutError):
-        return "no response in time"
-    if isinstance(fault, ssl.SSLCertVerificationError):
-        return "the certificate is not trusted"
-    if isinstance(fault, ssl.SSLError):
-        return "the TLS connection failed"
-    if isinstance(fault, InvalidURL | URLError | ValueError):
-        return "the URL is not valid"
-    if isinstance(fault, ResponseTooLong):
-        return "the response is too long"
-    if isinstance(fault, HTTPException):
-        return "the response is not HTTP"
-    assert isinstance(fault, OSError)
-    return (fault.strerror or type(fault).__name__).lower()
+    reason: str = getattr(fault, "strerror", None) or type(fault).__name__
+    return words_for(fault, REASONS) or reason.lower()
 
 
 def is_insecure(url: str) -> bool:

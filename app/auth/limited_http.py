@@ -1,11 +1,12 @@
-"""Connections of `http.client` that limit the bytes and the time of a response.
+"""What requests to other services share: `http.client` with limits on the bytes and the time of a response,
+and words for failures.
 
 The library itself limits only the time between two bytes, and reads `100 Continue` without end.
 """
 
 import io
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from http.client import HTTPConnection, HTTPException, HTTPResponse
 from time import monotonic
@@ -17,11 +18,10 @@ class ResponseTooLong(HTTPException):
 
 
 class LimitedReader(io.RawIOBase):
-    def __init__(self, raw: io.RawIOBase, connected: socket.socket, most_bytes: int, seconds: float) -> None:
-        self.raw = raw
-        self.connected = connected
-        self.left = most_bytes
-        self.deadline = monotonic() + seconds
+    def __init__(self, raw: io.RawIOBase, connected: socket.socket, max_bytes: int) -> None:
+        self.raw, self.connected, self.left = raw, connected, max_bytes
+        self.seconds = connected.gettimeout() or 0.0
+        self.deadline = monotonic() + self.seconds
 
     def readable(self) -> bool:
         return True
@@ -29,15 +29,14 @@ class LimitedReader(io.RawIOBase):
     def readinto(self, buffer: Any) -> int | None:
         seconds = self.deadline - monotonic()
         if seconds <= 0:
-            raise TimeoutError
+            raise TimeoutError("timed out")
         if self.left <= 0:
-            raise ResponseTooLong
-        previous = self.connected.gettimeout()
+            raise ResponseTooLong("the response is too long")
         self.connected.settimeout(seconds)
         try:
             number: int | None = self.raw.readinto(buffer)
         finally:
-            self.connected.settimeout(previous)  # for the next request on this connection
+            self.connected.settimeout(self.seconds)  # for the next request on this connection
         self.left -= number or 0
         return number
 
@@ -47,22 +46,21 @@ class LimitedReader(io.RawIOBase):
 
 
 class LimitedResponse(HTTPResponse):
-    def __init__(
-        self, most_bytes: int, seconds: float, connected: socket.socket, *args: Any, **given: Any
-    ) -> None:
+    """The limits include its headers. The timeout of the socket becomes the time for the whole response."""
+
+    def __init__(self, max_bytes: int, connected: socket.socket, *args: Any, **given: Any) -> None:
         super().__init__(connected, *args, **given)
         raw: Any = self.fp.detach()
-        self.fp = io.BufferedReader(LimitedReader(raw, connected, most_bytes, seconds))
+        self.fp = io.BufferedReader(LimitedReader(raw, connected, max_bytes))
 
 
-def limited(
-    kind: Callable[..., HTTPConnection], most_bytes: int, seconds: float
-) -> Callable[..., HTTPConnection]:
-    """The same kind of connection with these limits on each response, including its headers."""
-
-    def connection(*args: Any, **given: Any) -> HTTPConnection:
-        made = kind(*args, **given)
-        made.response_class = partial(LimitedResponse, most_bytes, seconds)  # type: ignore[assignment]
-        return made
-
+def limited(kind: Callable[..., HTTPConnection], max_bytes: int, *args: Any, **given: Any) -> HTTPConnection:
+    """Opens a connection of this kind with a limit on each response."""
+    connection = kind(*args, **given)
+    connection.response_class = partial(LimitedResponse, max_bytes)  # type: ignore[assignment]
     return connection
+
+
+def words_for(fault: Exception, words: Mapping[type[Exception], str]) -> str | None:
+    """Returns those of the first class that fits. Messages of libraries may quote a URL with a secret."""
+    return next((text for kind, text in words.items() if isinstance(fault, kind)), None)

@@ -32,21 +32,19 @@ class Reason(StrEnum):
     KEYS_AWAITED = "keys awaited"
 
 
-BAD_HEADER = "the Authorization header must read: bearer <token>"
-BAD_TOKEN = "the bearer token is not valid"
-NO_ROLE = "the token must name exactly one of the roles CAREGIVER and CLIENT"
-NO_ACCOUNT = "there is no enabled account for this token"
+NO_ACCOUNT = (NotAllowed, "there is no enabled account for this token")
+ERRORS: dict[Reason, tuple[type[CareError], str]] = {  # for the client
+    Reason.HEADER: (NotSignedIn, "the Authorization header must read: bearer <token>"),
+    Reason.ROLE: (NotAllowed, "the token must name exactly one of the roles CAREGIVER and CLIENT"),
+    Reason.UNKNOWN_ACCOUNT: NO_ACCOUNT,
+    Reason.DISABLED_ACCOUNT: NO_ACCOUNT,
+}
 
 
 def refusal_for(reason: Reason) -> CareError:
     """Returns the error for the client. Its message does not reveal the exact reason."""
-    refusal: CareError
-    if reason in (Reason.UNKNOWN_ACCOUNT, Reason.DISABLED_ACCOUNT):
-        refusal = NotAllowed(NO_ACCOUNT)
-    elif reason is Reason.ROLE:
-        refusal = NotAllowed(NO_ROLE)
-    else:
-        refusal = NotSignedIn(BAD_HEADER if reason is Reason.HEADER else BAD_TOKEN)
+    kind, message = ERRORS.get(reason, (NotSignedIn, "the bearer token is not valid"))
+    refusal = kind(message)
     refusal.reason = reason
     return refusal
 

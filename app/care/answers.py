@@ -11,12 +11,14 @@ from app.care.assignments import (
     NOT_WITHDRAWN,
     LockedAssignment,
     emitting_event,
+    is_of_client,
+    is_submitted_since,
     locking_assignment,
     refuse_unless_pending,
     refuse_unless_running,
 )
-from app.care.bounds import ANSWER_BYTES, length_of
-from app.care.context import Context, Role, read_changed
+from app.care.bounds import ANSWER_BYTES, check_required, length_of
+from app.care.context import Context, Role, read_one
 from app.care.errors import DraftConflict, WrongAnswers, WrongState
 from app.care.questions import (
     GivenAnswer,
@@ -43,7 +45,6 @@ from app.db.statements.answers import (
     TAKE_SET_ID,
 )
 from app.db.statements.assignments import COMPLETE, SKIP_REMINDERS
-from app.db.statements.conditions import is_of_client, is_submitted_since
 from app.db.statements.events import INSERT_ASSIGNMENT_EVENTS
 from app.db.statements.sessions import COUNT_COMPLETE
 from app.db.tables import Actor, AnswerSet, AssignmentStatus, EventKind, SaveType
@@ -111,11 +112,12 @@ async def save_answers(
 ) -> Row | None:
     """Returns the draft with its new revision. Raises DraftConflict if the stored revision is another one."""
     access = ctx.access_as(Role.CLIENT)
+    check_required(assignmentId=answers.assignment_id)
     check_count(answers.given)
     ctx.charge_stored(stored_length(answers))
     save_type = SaveType.AUTO_SAVE if is_auto else SaveType.DRAFT
     saved = await ctx.write("saveAnswers", saving(access, answers, save_type))
-    return await read_changed(get_my_answer_sets, ctx, saved, selection)
+    return await read_one(get_my_answer_sets, ctx, saved, selection)
 
 
 @repeatable
@@ -150,7 +152,7 @@ class Answerable(NamedTuple):
 
 def locking_for_answers(access: AccessScope, answers: Answers) -> Operation[Answerable]:
     locked = yield from locking_assignment(access, answers.assignment_id, statement=LOCK_FOR_ANSWERS)
-    *draft, last_revision, questions, new_id = locked.more
+    *draft, last_revision, questions, new_id = locked.other_columns
     stored = Draft(*draft) if draft[0] is not None else None
     if new_id is None:
         new_id = (yield TAKE_SET_ID, {})[0][0]
@@ -185,24 +187,18 @@ def document_of(questions: Sequence[Question], given: dict[int, str]) -> str:
 # --- submissions ----------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Submitted:
-    assignment_id: int
-    answer_set_id: int
-
-
-async def submit_answers(ctx: Context, answers: Answers) -> Submitted:
-    """Accepts late answers. Repeating the same answers returns the first submission; other answers are
-    rejected."""
+async def submit_answers(ctx: Context, answers: Answers) -> list[int]:
+    """Returns the ids of the assignment and of the submission. Accepts late answers. Repeating the same
+    answers returns the first submission; other answers are rejected."""
     access = ctx.access_as(Role.CLIENT)
+    check_required(assignmentId=answers.assignment_id)
     check_count(answers.given)
     ctx.charge_stored(stored_length(answers))
-    return Submitted(*(await ctx.write("submitAnswers", submitting(access, answers))))
+    return await ctx.write("submitAnswers", submitting(access, answers))
 
 
 @repeatable
 def submitting(access: AccessScope, answers: Answers) -> Operation[list[int]]:
-    """Returns the ids of the assignment and of its new answer set."""
     locked, draft, last_revision, questions, new_id = yield from locking_for_answers(access, answers)
     if locked.status is AssignmentStatus.COMPLETE:
         return (yield from finding_submitted(locked, questions, answers))

@@ -12,9 +12,9 @@ from app.care.assignments import (
     refuse_unless_pending,
     refuse_unless_running,
 )
-from app.care.bounds import REMINDER_BYTES, check_moment
-from app.care.context import Context, Role, read_changed
-from app.care.errors import Unreadable
+from app.care.bounds import REMINDER_BYTES, check_moment, check_required
+from app.care.context import Context, Role, read_one
+from app.care.errors import InvalidValue
 from app.care.homework import check_reminders
 from app.care.sessions import get_my_sessions
 from app.db.moments import known_moment
@@ -38,9 +38,10 @@ async def extend_assignment(
     ctx: Context, assignment_id: int | None, end_date: datetime, selection: Selection | None
 ) -> Row | None:
     access = ctx.access_as(Role.CAREGIVER)
+    check_required(assignmentId=assignment_id)
     check_moment("endDate", end_date)
     extended = await ctx.write("extendAssignment", extending(access, assignment_id, end_date))
-    return await read_changed(get_my_assignments, ctx, extended, selection)
+    return await read_one(get_my_assignments, ctx, extended, selection)
 
 
 async def withdraw_assignment(
@@ -48,8 +49,9 @@ async def withdraw_assignment(
 ) -> Row | None:
     """Returns the session, whose counters no longer include the assignment."""
     access = ctx.access_as(Role.CAREGIVER)
+    check_required(assignmentId=assignment_id)
     withdrawn = await ctx.write("withdrawAssignment", withdrawing(access, assignment_id))
-    return await read_changed(get_my_sessions, ctx, withdrawn, selection)
+    return await read_one(get_my_sessions, ctx, withdrawn, selection)
 
 
 async def set_reminders(
@@ -57,9 +59,10 @@ async def set_reminders(
 ) -> Row | None:
     """Replaces the reminders that are not due yet."""
     access = ctx.access_as(Role.CAREGIVER)
+    check_required(assignmentId=assignment_id)
     ctx.charge_stored(len(moments) * REMINDER_BYTES)
     changed = await ctx.write("setReminders", setting_reminders(access, assignment_id, moments))
-    return await read_changed(get_my_assignments, ctx, changed, selection)
+    return await read_one(get_my_assignments, ctx, changed, selection)
 
 
 async def reopen_assignment(
@@ -67,8 +70,9 @@ async def reopen_assignment(
 ) -> Row | None:
     """Makes a submitted assignment pending again. Earlier submissions stay readable."""
     access = ctx.access_as(Role.CAREGIVER)
+    check_required(assignmentId=assignment_id)
     reopened = await ctx.write("reopenAssignment", reopening(access, assignment_id))
-    return await read_changed(get_my_assignments, ctx, reopened, selection)
+    return await read_one(get_my_assignments, ctx, reopened, selection)
 
 
 def locking_pending(access: AccessScope, assignment_id: int | None) -> Operation[LockedAssignment]:
@@ -82,7 +86,7 @@ def locking_pending(access: AccessScope, assignment_id: int | None) -> Operation
 def extending(access: AccessScope, assignment_id: int | None, end_date: datetime) -> Operation[int]:
     locked = yield from locking_pending(access, assignment_id)
     if end_date < (locked.end_date or locked.start_date):
-        raise Unreadable("endDate", "is before the current end")
+        raise InvalidValue("endDate", "is before the current end")
     if end_date == locked.end_date:
         return locked.id
     extended = (EXTEND, {**locked.values, "end": end_date})

@@ -14,20 +14,20 @@ from app.care.sessions import IN_TIME_STATE, NOW, Moments, is_running, time_stat
 from app.db.moments import as_moment, known_moment
 from app.db.reader.access import reading_scope_values, scope_values
 from app.db.reader.entities import due_of, is_due
+from app.db.reader.queries import StoredCounter
 from app.db.reader.reads import CountedBy, Page, Row, get_rows, list_rows
-from app.db.reader.selection import AccessScope, Order, PageRequest, Selection, Where
-from app.db.sql import DATABASE_KIND, Operation, Statement, Together, Values
-from app.db.statements.assignments import FIND_CAREGIVER_OF_ASSIGNMENT, LOCK_ASSIGNMENT
-from app.db.statements.conditions import (
-    all_of_session,
-    completed_of_session,
-    has_status,
-    is_in_session,
-    is_of_client,
-    is_session,
-    is_submitted_since,
-    pending_of_session,
+from app.db.reader.selection import AccessScope, Order, PageRequest, Selection, Where, equals
+from app.db.sql import (
+    DATABASE_KIND,
+    Operation,
+    Statement,
+    Together,
+    Values,
+    id_parameter,
+    moment_parameter,
+    text_parameter,
 )
+from app.db.statements.assignments import FIND_CAREGIVER_OF_ASSIGNMENT, LOCK_ASSIGNMENT
 from app.db.statements.events import INSERT_ASSIGNMENT_EVENTS
 from app.db.tables import Actor, Assignment, AssignmentStatus, EventKind, Session, TimeState
 
@@ -112,43 +112,55 @@ def of_status(status: AssignmentStatus | None) -> tuple[tuple[Where, ...], dict[
     return ((Where(has_status),), {"status": status.value}) if status is not None else ((), {})
 
 
-COUNTS = {
-    None: all_of_session,
-    AssignmentStatus.COMPLETE: completed_of_session,
-    AssignmentStatus.PENDING: pending_of_session,
+has_status = equals("status", text_parameter("status"))
+is_in_session = equals("session_id", id_parameter("in_session"))
+is_session = equals("id", id_parameter("in_session"))
+is_of_client = equals("client_id", id_parameter("of_client"))
+is_of_book = equals("book_id", id_parameter("of_book"))
+
+
+def is_submitted_since(row: FromClause) -> ColumnElement[bool]:
+    return row.c.submit_date >= moment_parameter("since")
+
+
+COUNTERS: dict[AssignmentStatus | None, StoredCounter] = {
+    None: lambda session: session.c.assignment_count,
+    AssignmentStatus.COMPLETE: lambda session: session.c.completed_assignment_count,
+    AssignmentStatus.PENDING: lambda session: (
+        session.c.assignment_count - session.c.completed_assignment_count
+    ),
 }
 
 
 async def list_my_assignments(
     ctx: Context, filter: AssignmentFilter, page_request: PageRequest, selection: Selection
 ) -> Page:
-    """An assignment has the time state of its session."""
-    values = {
-        "status": filter.status,
-        "in_session": filter.session_id,
-        "of_client": filter.client_id,
-        "since": filter.submitted_since,
-    }
-    where = conditions_of(filter, by_due_date=page_request.order is DUE_SOONEST)
-    page_request = replace(page_request, where=where, values=values)
     access = ctx.access()
-    operation = list_rows(Assignment, access, page_request, selection, counters_for(filter))
+    page_request, counted_by = filtered(page_request, filter)
+    operation = list_rows(Assignment, access, page_request, selection, counted_by)
     return await ctx.read("assignments", access, operation)
 
 
-def conditions_of(filter: AssignmentFilter, by_due_date: bool) -> tuple[Where, ...]:
+def filtered(page_request: PageRequest, filter: AssignmentFilter) -> tuple[PageRequest, CountedBy | None]:
+    """Each condition on the assignments, and beside it the one on their sessions. The total is the sum of the
+    sessions' counters, unless a filter needs the assignments themselves."""
     where: list[Where] = []
-    if filter.time_state is not None:
+    of_sessions: list[Where] = []
+    by_due_date = page_request.order is DUE_SOONEST
+    if filter.time_state is not None:  # an assignment has the time state of its session
         where.append(Where(IN_TIME_STATE[filter.time_state], via="session"))
+        of_sessions.append(Where(IN_TIME_STATE[filter.time_state]))
     if filter.status is not None:
         where.append(Where(has_status))
     if by_due_date and filter.status is AssignmentStatus.PENDING:
         where.append(Where(is_due))  # else the index scan also reads submitted assignments
     if filter.session_id is not None:
         where.append(Where(is_in_session, narrows=True))
+        of_sessions.append(Where(is_session, narrows=True))
     if filter.client_id is not None:
         is_in_one = filter.session_id is not None  # then the session index finds the rows
         where.append(Where(is_of_client, "session") if is_in_one else Where(is_of_client, narrows=True))
+        of_sessions.append(Where(is_of_client, narrows=True))
     if filter.is_overdue is not None:
         condition = is_overdue_row if filter.is_overdue else is_not_overdue_row
         if by_due_date and filter.is_overdue:
@@ -156,21 +168,15 @@ def conditions_of(filter: AssignmentFilter, by_due_date: bool) -> tuple[Where, .
         where.append(Where(condition, via="session", beside=True))
     if filter.submitted_since is not None:
         where.append(Where(is_submitted_since))
-    return tuple(where)
-
-
-def counters_for(filter: AssignmentFilter) -> CountedBy | None:
-    """The total is the sum of the sessions' counters, unless a filter needs the assignments themselves."""
-    if filter.is_overdue is not None or filter.submitted_since is not None:
-        return None
-    where: list[Where] = []
-    if filter.time_state is not None:
-        where.append(Where(IN_TIME_STATE[filter.time_state]))
-    if filter.session_id is not None:
-        where.append(Where(is_session, narrows=True))
-    if filter.client_id is not None:
-        where.append(Where(is_of_client, narrows=True))
-    return CountedBy(Session, COUNTS[filter.status], tuple(where))
+    values = {
+        "status": filter.status,
+        "in_session": filter.session_id,
+        "of_client": filter.client_id,
+        "since": filter.submitted_since,
+    }
+    is_counted = filter.is_overdue is None and filter.submitted_since is None
+    counted_by = CountedBy(Session, COUNTERS[filter.status], tuple(of_sessions)) if is_counted else None
+    return replace(page_request, where=tuple(where), values=values), counted_by
 
 
 async def get_my_assignments(ctx: Context, ids: list[int], selection: Selection) -> list[Row]:
@@ -201,7 +207,7 @@ class LockedAssignment:
     status: AssignmentStatus
     attempt: int
     session_state: TimeState
-    more: Sequence[Any]  # what another statement than LOCK_ASSIGNMENT reads besides
+    other_columns: Sequence[Any]  # what another statement than LOCK_ASSIGNMENT reads besides
 
 
 def locking_assignment(
@@ -220,7 +226,7 @@ def locking_assignment(
     found = yield statement, values
     if not found:
         raise NotFound(what, member)
-    caregiver, client, session, start, end, status, attempt, is_closed, opens, *more = found[0]
+    caregiver, client, session, start, end, status, attempt, is_closed, opens, *others = found[0]
     values |= {"caregiver": caregiver, "client": client, "session": session, "assignments": [assignment_id]}
     return LockedAssignment(
         id=values["assignment"],
@@ -231,7 +237,7 @@ def locking_assignment(
         status=AssignmentStatus(status),
         attempt=attempt,
         session_state=time_state(bool(is_closed), known_moment(opens), access.now),
-        more=more,
+        other_columns=others,
     )
 
 

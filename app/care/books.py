@@ -3,23 +3,45 @@
 from dataclasses import dataclass, replace
 from datetime import datetime
 
+from sqlalchemy import Boolean, ColumnElement, FromClause, bindparam, false, select
+
 from app.care.context import Context
-from app.care.errors import Unreadable
+from app.care.errors import InvalidValue
 from app.db.reader.reads import Page, Row, get_rows, list_rows
-from app.db.reader.selection import AccessScope, PageRequest, Selection, Where
-from app.db.sql import Operation
+from app.db.reader.selection import AccessScope, PageRequest, Selection, Where, equals
+from app.db.sql import Operation, id_parameter, text_parameter
 from app.db.statements.books import end_of, words_of
-from app.db.statements.conditions import (
-    HasWord,
-    is_current,
-    is_nothing,
-    is_of_module,
-    is_retired,
-    is_test_or_not,
-)
-from app.db.tables import Book
+from app.db.tables import BOOK_WORD, Book
 
 MAX_WORDS = 5
+
+is_of_module = equals("module_id", id_parameter("module"))
+is_test_or_not = equals("is_test", bindparam("is_test", type_=Boolean))
+
+
+def is_retired(book: FromClause) -> ColumnElement[bool]:
+    return book.c.retire_date.is_not(None)
+
+
+def is_current(book: FromClause) -> ColumnElement[bool]:
+    """Lists leave out retired books; lookups by id and assignments still show them."""
+    return book.c.retire_date.is_(None)
+
+
+def is_nothing(book: FromClause) -> ColumnElement[bool]:
+    return false()
+
+
+@dataclass(frozen=True)
+class HasWord:
+    """A word of the name begins with the n-th search word: a range of the word index."""
+
+    n: int
+
+    def __call__(self, book: FromClause) -> ColumnElement[bool]:
+        begins = BOOK_WORD.c.word >= text_parameter(f"word_{self.n}")
+        ends = BOOK_WORD.c.word < text_parameter(f"word_{self.n}_end")
+        return book.c.id.in_(select(BOOK_WORD.c.book_id).where(begins, ends))
 
 
 @dataclass(frozen=True)
@@ -51,7 +73,7 @@ def finding_books(
     if search and not words:
         where.append(Where(is_nothing))  # a search without letters and digits finds nothing
     if len(words) > MAX_WORDS:
-        raise Unreadable("search", f"may hold at most {MAX_WORDS} words")
+        raise InvalidValue("search", f"may hold at most {MAX_WORDS} words")
     for n, word in enumerate(words):
         where.append(Where(HasWord(n)))
         values |= {f"word_{n}": word, f"word_{n}_end": end_of(word)}

@@ -1,10 +1,11 @@
-"""Limits of texts and moments in inputs."""
+"""Checks of inputs that need no data: what is missing, and limits of texts and moments."""
 
 from datetime import datetime
 
-from app.care.errors import Incomplete, Unreadable
+from app.care.errors import Incomplete, InvalidValue
 from app.db.moments import is_storable
 
+BLANK_ID = -1  # in an input: a blank text, which is missing; None is a text that is not an id
 MAX_TITLE = 200
 MAX_TEXT = 10_000
 
@@ -14,13 +15,24 @@ ANSWER_BYTES = 100
 ROW_BYTES = 500
 
 
-def check_text(member: str, text: str, longest: int, is_required: bool = True) -> None:
-    if is_required and not text.strip():
-        raise Incomplete(member)
+def check_required(**given: str | int | tuple[int | None, ...] | None) -> None:
+    """Required texts and ids must not be blank, and lists of ids neither empty nor with a blank item."""
+    missing = [name for name, value in given.items() if is_missing(value)]
+    if missing:
+        raise Incomplete(*missing)
+
+
+def is_missing(value: object) -> bool:
+    if isinstance(value, tuple):
+        return not value or BLANK_ID in value
+    return value == BLANK_ID or (isinstance(value, str) and not value.strip())
+
+
+def check_text(member: str, text: str, longest: int) -> None:
     if len(text) > longest:
-        raise Unreadable(member, f"may have at most {longest} characters")
+        raise InvalidValue(member, f"may have at most {longest} characters")
     if "\0" in text:  # PostgreSQL cannot store it
-        raise Unreadable(member, "holds a character that cannot be stored")
+        raise InvalidValue(member, "holds a character that cannot be stored")
 
 
 def length_of(*texts: str | None) -> int:
@@ -30,4 +42,4 @@ def length_of(*texts: str | None) -> int:
 
 def check_moment(member: str, moment: datetime) -> None:
     if not is_storable(moment):
-        raise Unreadable(member, "must lie between the years 1900 and 2999")
+        raise InvalidValue(member, "must lie between the years 1900 and 2999")

@@ -1,23 +1,26 @@
-"""What each viewer may take of a process: points in a minute, and its work and memory at this moment.
+"""What each viewer may take of a process: points in a minute, tries of client identifiers in an hour, and its
+work and memory at this moment.
 
 All of it is counted by each process, and by the monotonic clock, so setting the wall clock changes no limit.
 """
 
 import time
 from asyncio import Semaphore
-from collections import OrderedDict
+from collections import deque
 from collections.abc import Callable, Hashable
 from ipaddress import IPv6Address
-from math import ceil
-from typing import Any
+from math import ceil, inf
 
+from app.caches import BoundedCache
 from app.care.errors import RateLimited
 from app.telemetry import counters
 
 MINUTE = 60
+HOUR = 3600
 KIB = 1024
 POINTS_PER_STORED_KIB = 32  # 9 MiB a minute with the default limit
 MAX_VIEWERS = 10_000
+MAX_CAREGIVERS = 10_000
 MAX_ADDRESSES = 1_000
 MAX_DELIVERIES = 2
 MAX_UNSENT = 12 * 1024 * 1024  # bytes of responses that the connections of a viewer have not accepted yet
@@ -61,33 +64,21 @@ class Budget:
         self.slow_connections = 0
         self.unsent = 0  # bytes of responses that they have not accepted
 
-    def charge(self, cost: int) -> None:
+    def charge(self, cost: int, needed: float = inf) -> None:
+        """Charges points. Raises RateLimited if fewer than `needed` of them are left. What is already done
+        needs none, and may leave a debt."""
         if not self.points:
             return
-        now = self.ticks()
-        self.left = min(self.points, self.left + (now - self.moment) * self.points / MINUTE)
-        self.moment = now
-        needed = min(cost, self.points)
-        if self.left < needed:
-            self.wait = max(1, ceil((needed - self.left) * MINUTE / self.points))
-            counters.limits["points a minute"] += 1
-            raise RateLimited(self.wait)
+        if needed:
+            now = self.ticks()
+            self.left = min(self.points, self.left + (now - self.moment) * self.points / MINUTE)
+            self.moment = now
+            needed = min(cost, needed, self.points)
+            if self.left < needed:
+                self.wait = max(1, ceil((needed - self.left) * MINUTE / self.points))
+                counters.limits["points a minute"] += 1
+                raise RateLimited(self.wait)
         self.left -= cost
-
-    def charge_bytes(self, length: int, points_per_kib: int = 1) -> None:
-        """Charges full KiB of what is already done, which may leave a debt."""
-        if self.points:
-            self.left -= length // KIB * points_per_kib
-
-    def charge_stored(self, length: int) -> None:
-        """Charges full KiB before they are stored. The request has paid for its operation, so half the
-        points are enough; the rest may leave a debt."""
-        if not self.points:
-            return
-        cost = length // KIB * POINTS_PER_STORED_KIB
-        needed = min(cost, self.points // 2)
-        self.charge(needed)
-        self.left -= cost - needed
 
     def seconds_until_full(self) -> int:
         return ceil((self.points - self.left) * MINUTE / self.points)
@@ -127,15 +118,16 @@ class Budgets:
     def __init__(self, points: int = 0, ticks: Ticks = time.monotonic) -> None:
         self.points = points
         self.ticks = ticks
-        self.viewers: OrderedDict[Hashable, Budget] = OrderedDict()
-        self.addresses: OrderedDict[str, Budget] = OrderedDict()
+        self.viewers: BoundedCache[Budget] = BoundedCache(MAX_VIEWERS)
+        self.addresses: BoundedCache[Budget] = BoundedCache(MAX_ADDRESSES)
 
     def of(self, viewer: Hashable) -> Budget:
-        return latest(self.viewers, viewer, MAX_VIEWERS, lambda: Budget(self.points, self.ticks))
+        return self.viewers.get(viewer) or self.viewers.add(viewer, Budget(self.points, self.ticks))
 
     def of_address(self, address: str) -> Budget:
         """The budget of requests without a valid token. They cost no points."""
-        return latest(self.addresses, network_of(address), MAX_ADDRESSES, Budget)
+        network = network_of(address)
+        return self.addresses.get(network) or self.addresses.add(network, Budget())
 
 
 def network_of(address: str) -> str:
@@ -146,12 +138,32 @@ def network_of(address: str) -> str:
     return str(parsed.ipv4_mapped or parsed.packed[:8].hex())
 
 
-def latest(known: "OrderedDict[Any, Budget]", key: Hashable, most: int, make: Callable[[], Budget]) -> Budget:
-    found = known.get(key)
-    if found is None:
-        found = known[key] = make()
-        if len(known) > most:
-            known.popitem(last=False)
-    else:
-        known.move_to_end(key)
-    return found
+# --- client identifiers ------------------------------------------------------------------------------
+
+
+class IdentifierLimiter:
+    """Limits the client identifiers that a caregiver may try in an hour.
+
+    `createSession` accepts the identifier of a client who is new to the caregiver, and its payload shows the
+    client's name. Without a limit a caregiver could try thousands a minute and learn names. It counts unknown
+    identifiers, and those of clients who are new to the caregiver.
+    """
+
+    def __init__(self, most: int, ticks: Ticks = time.monotonic) -> None:
+        self.most = most
+        self.ticks = ticks
+        self.moments: BoundedCache[deque[float]] = BoundedCache(MAX_CAREGIVERS)  # of the counted tries
+
+    def count(self, caregiver: int) -> None:
+        """Counts one try. Raises RateLimited over the limit, whether or not the identifier exists."""
+        moments = self.moments.get(caregiver)
+        if moments is None:
+            moments = self.moments.add(caregiver, deque())
+        now = self.ticks()
+        while moments and moments[0] <= now - HOUR:
+            moments.popleft()
+        if len(moments) >= self.most:
+            counters.limits["client identifiers an hour"] += 1
+            seconds = ceil(moments[0] + HOUR - now)
+            raise RateLimited(seconds, "too many client identifiers were tried within an hour")
+        moments.append(now)

@@ -2,18 +2,17 @@
 
 from asyncio import CancelledError, Future, create_task, shield, wait
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from functools import partial
 from math import inf
 from typing import Any, TypeVar
 
-from app.care.budgets import KIB, Budget
+from app.care.budgets import KIB, POINTS_PER_STORED_KIB, Budget, IdentifierLimiter
 from app.care.errors import CareError, NotAllowed, NotSignedIn, ResponseTooLong
 from app.care.idempotency import IdempotentRequest, performing_once
-from app.care.rate_limits import IdentifierLimiter
-from app.db.audit.recorder import MORE_REJECTED_CHANGES, Recorder
+from app.db.audit.recorder import MORE_REJECTED_CHANGES, AuditRecorder
 from app.db.audit.records import DONE, About, Record, about_answers, as_text, recorded
 from app.db.drivers.interface import Database, DatabaseUnavailable, OutcomeUnknown
 from app.db.reader.document import MAX_DOCUMENT, ReadTooLong
@@ -53,8 +52,8 @@ class Context:
     idempotent_request: IdempotentRequest | None = None  # of a change with an Idempotency-Key
     repeats_within: timedelta | None = None  # within this time, the same homework is a retry
     contract: Contract = Contract.GRAPHQL
-    recorder: Recorder | None = None  # of the audit log; None: it is off
-    budget: Budget | None = None  # of the viewer
+    recorder: AuditRecorder | None = None  # of the audit log; None: it is off
+    budget: Budget = field(default_factory=Budget)  # of the viewer; by default without a limit
     identifier_limiter: IdentifierLimiter | None = None  # None: no limit
     application: str = ""  # the client software that the token names
     has_changed: bool = False  # a change of this request is committed
@@ -130,25 +129,21 @@ class Context:
             self.now, actor, viewer.id, self.contract, what, outcome, as_text(about), self.request_id
         )
 
-    def charge(self, cost: int) -> None:
-        """Charges points to the viewer. Raises RateLimited over the limit."""
-        if self.budget is not None:
-            self.budget.charge(cost)
-
-    def charge_response(self, length: int) -> None:
-        """Charges the bytes of a response once it is made."""
-        if self.budget is not None:
-            self.budget.charge_bytes(length)
+    def charge(self, points: int) -> None:
+        """Charges an operation before it is executed. Raises RateLimited over the limit."""
+        self.budget.charge(points)
 
     def too_long(self, limit: int, advice: str) -> ResponseTooLong:
         its = "the change was made, but its" if self.has_changed else "the"
         return ResponseTooLong(f"{its} response would have more than {limit} bytes: {advice}")
 
     def charge_stored(self, length: int) -> None:
-        """Charges what a change will store, before it is made. Raises RateLimited over the limit."""
+        """Charges what a change will store, before it is made. The request has paid for its operation, so
+        half the points are enough. Raises RateLimited over the limit."""
         is_repeated = self.idempotent_request is not None and self.idempotent_request.is_repeated
-        if length >= KIB and self.budget is not None and not is_repeated:
-            self.budget.charge_stored(length)
+        if length >= KIB and not is_repeated:
+            cost = length // KIB * POINTS_PER_STORED_KIB
+            self.budget.charge(cost, needed=self.budget.points // 2)
 
     def signed_in(self) -> Viewer:
         if self.viewer is None:
@@ -189,9 +184,9 @@ async def to_the_end(work: Coroutine[Any, Any, Result]) -> Result:
 Get = Callable[[Context, list[int], Selection], Awaitable[list[Row]]]
 
 
-async def read_changed(get: Get, ctx: Context, row_id: int, selection: Selection | None) -> Row | None:
-    """Reads a row after its change. Returns None if a later change already removed it."""
-    if selection is None:
+async def read_one(get: Get, ctx: Context, row_id: int | None, selection: Selection | None) -> Row | None:
+    """The row with this id, after its change. None if it is not selected, or no longer exists."""
+    if selection is None or row_id is None:
         return None
     rows = await get(ctx, [row_id], selection)
     return rows[0] if rows else None

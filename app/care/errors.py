@@ -120,8 +120,8 @@ class Incomplete(Refused):
         super().__init__(f"required and missing: {', '.join(members)}", *members)
 
 
-class Unreadable(Refused):
-    """A value cannot be read or is out of bounds."""
+class InvalidValue(Refused):
+    """A value has the wrong form or is out of bounds."""
 
     code = UserErrorCode.UNREADABLE
 

@@ -9,9 +9,9 @@ from app.care.assignments import (
     refuse_unless_complete,
     refuse_unless_running,
 )
-from app.care.bounds import MAX_TEXT, check_text, length_of
+from app.care.bounds import MAX_TEXT, check_required, check_text, length_of
 from app.care.context import Context, Role
-from app.care.errors import NotFound, Unreadable, WrongState
+from app.care.errors import InvalidValue, NotFound, WrongState
 from app.db.reader.reads import Row, get_rows
 from app.db.reader.selection import AccessScope, Selection
 from app.db.sql import Operation, Together, Values, repeatable
@@ -32,19 +32,15 @@ class FeedbackInput:
     score: int | None = None
 
 
-@dataclass(frozen=True)
-class SavedFeedback:
-    feedback_id: int
-    assignment_id: int
-
-
-async def give_feedback(ctx: Context, feedback: FeedbackInput) -> SavedFeedback:
+async def give_feedback(ctx: Context, feedback: FeedbackInput) -> list[int]:
+    """Returns the ids of the feedback and of the assignment."""
     access = ctx.access_as(Role.CAREGIVER)
+    check_required(answerSetId=feedback.answer_set_id, text=feedback.text)
     check_text("text", feedback.text, MAX_TEXT)
     if feedback.score is not None and not 0 <= feedback.score <= MAX_SCORE:
-        raise Unreadable("score", f"must lie between 0 and {MAX_SCORE}")
+        raise InvalidValue("score", f"must lie between 0 and {MAX_SCORE}")
     ctx.charge_stored(length_of(feedback.text))
-    return SavedFeedback(*(await ctx.write("giveFeedback", giving_feedback(access, feedback))))
+    return await ctx.write("giveFeedback", giving_feedback(access, feedback))
 
 
 async def get_my_feedbacks(ctx: Context, ids: list[int], selection: Selection) -> list[Row]:
@@ -54,7 +50,6 @@ async def get_my_feedbacks(ctx: Context, ids: list[int], selection: Selection) -
 
 @repeatable
 def giving_feedback(access: AccessScope, feedback: FeedbackInput) -> Operation[list[int]]:
-    """Returns the ids of the feedback and of the assignment."""
     values: Values = {"caregiver": access.caregiver, "answer_set": feedback.answer_set_id}
     found = yield FIND_SET, values
     if not found:

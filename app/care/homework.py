@@ -7,9 +7,9 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from app.care.assignments import get_my_assignments
-from app.care.bounds import REMINDER_BYTES, ROW_BYTES, check_moment
+from app.care.bounds import REMINDER_BYTES, ROW_BYTES, check_moment, check_required
 from app.care.context import Context, Role
-from app.care.errors import Incomplete, NotFound, NotRunning, Unreadable
+from app.care.errors import InvalidValue, NotFound, NotRunning
 from app.care.sessions import time_state
 from app.db.moments import as_moment, known_moment
 from app.db.reader.reads import Row, rows_of_ids
@@ -49,6 +49,7 @@ async def assign_homework(ctx: Context, homework: Homework, selection: Selection
     They are read after the transaction, so that a large selection does not make other writers wait.
     """
     access = ctx.access_as(Role.CAREGIVER)
+    check_required(bookIds=homework.book_ids, sessionId=homework.session_id)
     check_homework(homework)
     ctx.charge_stored(stored_length_of_homework(homework))
     added = await ctx.write("assignHomework", assigning(access, homework, ctx.repeats_within))
@@ -67,14 +68,12 @@ def stored_length_of_homework(homework: Homework) -> int:
 
 def check_homework(homework: Homework, within: str = "") -> None:
     """`within` prefixes the names of members that errors name."""
-    if not homework.book_ids:
-        raise Incomplete(f"{within}bookIds")
     if len(homework.book_ids) > MAX_BOOKS:
-        raise Unreadable(f"{within}bookIds", f"may hold at most {MAX_BOOKS} books")
+        raise InvalidValue(f"{within}bookIds", f"may hold at most {MAX_BOOKS} books")
     check_moment(f"{within}startDate", homework.start_date)
     check_moment(f"{within}endDate", homework.end_date)
     if homework.end_date < homework.start_date:
-        raise Unreadable(f"{within}endDate", "is before startDate")
+        raise InvalidValue(f"{within}endDate", "is before startDate")
     check_reminders(homework.remind_dates, homework.start_date, homework.end_date, within)
 
 
@@ -82,11 +81,11 @@ def check_reminders(
     moments: tuple[datetime, ...], start: datetime, end: datetime | None, within: str = ""
 ) -> None:
     if len(moments) > MAX_REMINDERS:
-        raise Unreadable(f"{within}remindDates", f"may hold at most {MAX_REMINDERS} moments")
+        raise InvalidValue(f"{within}remindDates", f"may hold at most {MAX_REMINDERS} moments")
     for moment in moments:
         check_moment(f"{within}remindDates", moment)
         if moment < start or (end is not None and moment > end):
-            raise Unreadable(f"{within}remindDates", "must lie between startDate and endDate")
+            raise InvalidValue(f"{within}remindDates", "must lie between startDate and endDate")
 
 
 @repeatable

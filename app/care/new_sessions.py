@@ -7,9 +7,17 @@ from functools import cache, partial
 from uuid import uuid4
 from zoneinfo import ZoneInfo
 
-from app.care.bounds import MAX_TEXT, MAX_TITLE, ROW_BYTES, check_moment, check_text, length_of
+from app.care.bounds import (
+    MAX_TEXT,
+    MAX_TITLE,
+    ROW_BYTES,
+    check_moment,
+    check_required,
+    check_text,
+    length_of,
+)
 from app.care.context import Context, Role
-from app.care.errors import Incomplete, NotFound, Unreadable
+from app.care.errors import InvalidValue, NotFound
 from app.care.homework import (
     Homework,
     adding_homework,
@@ -73,20 +81,21 @@ def stored_length(new: NewSession) -> int:
 
 
 def check_session(new: NewSession) -> None:
-    if new.client_id is None and not (new.oppt_id or "").strip():
-        raise Incomplete("clientOpptId")
+    client = {"clientOpptId": new.oppt_id or ""} if new.client_id is None else {"clientId": new.client_id}
+    homework = {} if new.homework is None else {"homework.bookIds": new.homework.book_ids}
+    check_required(**client, title=new.title, **homework)
     if new.oppt_id is not None and new.client_id is not None:
-        raise Unreadable("clientId", "cannot be combined with clientOpptId")
+        raise InvalidValue("clientId", "cannot be combined with clientOpptId")
     check_text("title", new.title, MAX_TITLE)
-    check_text("description", new.description, MAX_TEXT, is_required=False)
+    check_text("description", new.description, MAX_TEXT)
     check_moment("startDate", new.start_date)
     if not 1 <= new.repeat.count <= MAX_SESSIONS:
-        raise Unreadable("repeat.count", f"must lie between 1 and {MAX_SESSIONS}")
+        raise InvalidValue("repeat.count", f"must lie between 1 and {MAX_SESSIONS}")
     if not 1 <= new.repeat.every_days <= MAX_DAYS:
-        raise Unreadable("repeat.everyDays", f"must lie between 1 and {MAX_DAYS}")
+        raise InvalidValue("repeat.everyDays", f"must lie between 1 and {MAX_DAYS}")
     check_window(new)
     if new.homework is not None and len(new.homework.book_ids) * new.repeat.count > MAX_PLANNED:
-        raise Unreadable("homework.bookIds", f"may plan at most {MAX_PLANNED} assignments at once")
+        raise InvalidValue("homework.bookIds", f"may plan at most {MAX_PLANNED} assignments at once")
 
 
 def check_window(new: NewSession) -> None:
@@ -96,7 +105,7 @@ def check_window(new: NewSession) -> None:
         return
     check_homework(new.homework, "homework.")
     if new.homework.start_date < new.start_date:
-        raise Unreadable("homework.startDate", "is before the session's")
+        raise InvalidValue("homework.startDate", "is before the session's")
 
 
 def plan_sessions(new: NewSession, zone: ZoneInfo) -> list[NewSession]:
@@ -129,7 +138,7 @@ def shift(moment: datetime, days: int, zone: ZoneInfo) -> datetime:
     found = shifted.astimezone(UTC)
     # A local time that does not exist is converted to another one.
     if found.astimezone(zone).replace(tzinfo=None) != shifted.replace(tzinfo=None):
-        raise Unreadable("repeat", "includes a local time that a clock change skips")
+        raise InvalidValue("repeat", "includes a local time that a clock change skips")
     check_moment("repeat", found)
     return found
 

@@ -14,7 +14,7 @@ import orjson
 from app.care.context import Context, Role
 from app.care.errors import ResponseTooLong
 from app.db.audit.records import About
-from app.db.reader.own_data import Data, reading_client, reading_events, reading_key, reading_sessions
+from app.db.interchange.dump import Data, reading_client, reading_events, reading_key, reading_sessions
 from app.db.sql import Operation
 
 MAX_OWN_DATA = 16 * 1024 * 1024  # bytes; decades of weekly homework

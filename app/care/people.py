@@ -3,9 +3,9 @@
 from dataclasses import replace
 
 from app.care.context import Context, Role
+from app.db.reader.access import is_known_caregiver, is_known_client, is_my_client
 from app.db.reader.reads import Page, Row, get_rows, list_rows
 from app.db.reader.selection import AccessScope, PageRequest, Selection, Where
-from app.db.statements.conditions import is_known_caregiver, is_known_client, is_my_client
 from app.db.tables import Caregiver, Client
 
 TABLES: dict[Role, type[Caregiver] | type[Client]] = {Role.CAREGIVER: Caregiver, Role.CLIENT: Client}

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from app.care.bounds import MAX_TEXT
-from app.care.errors import Incomplete, NotFound, Unreadable, WrongAnswer, WrongAnswers
+from app.care.errors import Incomplete, InvalidValue, NotFound, WrongAnswer, WrongAnswers
 from app.db.answers import read_json
 from app.db.tables import QuestionKind
 
@@ -50,7 +50,7 @@ def read_questions(document: Any) -> list[Question]:
 
 def check_count(answers: Sequence[GivenAnswer]) -> None:
     if len(answers) > MAX_ANSWERS:
-        raise Unreadable("answers", f"may hold at most {MAX_ANSWERS} answers")
+        raise InvalidValue("answers", f"may hold at most {MAX_ANSWERS} answers")
 
 
 def match_answers(questions: list[Question], answers: Sequence[GivenAnswer]) -> dict[int, str]:
@@ -72,9 +72,9 @@ def match_storable_answers(
         if one.question_id is None or one.question_id not in known:
             wrong.append(WrongAnswer(NotFound.code, one.question_id, "the book has no such question"))
         elif one.question_id in given:
-            wrong.append(WrongAnswer(Unreadable.code, one.question_id, "the question is answered twice"))
+            wrong.append(WrongAnswer(InvalidValue.code, one.question_id, "the question is answered twice"))
         elif reason := storage_problem(one.answer):
-            wrong.append(WrongAnswer(Unreadable.code, one.question_id, reason))
+            wrong.append(WrongAnswer(InvalidValue.code, one.question_id, reason))
         else:
             given[one.question_id] = one.answer
     return {question.id: given[question.id] for question in questions if question.id in given}, wrong
@@ -103,7 +103,7 @@ def check_fit(
                 wrong.append(WrongAnswer(Incomplete.code, question.id, message))
         elif reason := mismatch(question, answer):
             message = f"the answer to question {question.position} must be {reason}"
-            wrong.append(WrongAnswer(Unreadable.code, question.id, message))
+            wrong.append(WrongAnswer(InvalidValue.code, question.id, message))
     if wrong:
         raise WrongAnswers(wrong, "answers")
 

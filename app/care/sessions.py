@@ -8,8 +8,8 @@ from typing import TypeVar
 
 from sqlalchemy import ColumnElement, FromClause, and_, false, true
 
-from app.care.bounds import MAX_TEXT, MAX_TITLE, check_moment, check_text, length_of
-from app.care.context import Context, Role, read_changed
+from app.care.bounds import MAX_TEXT, MAX_TITLE, check_moment, check_required, check_text, length_of
+from app.care.context import Context, Role, read_one
 from app.care.errors import CLOSED, NotFound, NotRunning, WrongState
 from app.db.moments import as_moment, known_moment
 from app.db.reader.reads import Page, Row, get_rows, list_rows
@@ -105,22 +105,25 @@ class SessionChange:
 
 async def update_session(ctx: Context, change: SessionChange, selection: Selection | None) -> Row | None:
     access = ctx.access_as(Role.CAREGIVER)
+    check_required(sessionId=change.session_id)
     if change.title is not None:
+        check_required(title=change.title)
         check_text("title", change.title, MAX_TITLE)
     if change.description is not None:
-        check_text("description", change.description, MAX_TEXT, is_required=False)
+        check_text("description", change.description, MAX_TEXT)
     if change.start_date is not None:
         check_moment("startDate", change.start_date)
     ctx.charge_stored(length_of(change.title, change.description))
     updated = await ctx.write("updateSession", updating(access, change))
-    return await read_changed(get_my_sessions, ctx, updated, selection)
+    return await read_one(get_my_sessions, ctx, updated, selection)
 
 
 async def close_session(ctx: Context, session_id: int | None, selection: Selection | None) -> Row | None:
     """Closes a session for good: it accepts no homework, no answers and no feedback."""
     access = ctx.access_as(Role.CAREGIVER)
+    check_required(sessionId=session_id)
     closed = await ctx.write("closeSession", closing(access, session_id))
-    return await read_changed(get_my_sessions, ctx, closed, selection)
+    return await read_one(get_my_sessions, ctx, closed, selection)
 
 
 @dataclass(frozen=True)

@@ -19,9 +19,6 @@ from app.cli.erase import erase
 from app.cli.export import export
 from app.cli.import_data import import_command
 from app.cli.legacy import legacy
-from app.cli.legacy_compare import compare
-from app.cli.legacy_reconcile import reconcile
-from app.cli.legacy_shadow import shadow
 from app.cli.pages import pages
 from app.cli.restore import restore
 from app.cli.schema import schema
@@ -29,28 +26,8 @@ from app.cli.serve import demo, serve
 from app.cli.token import token
 from app.cli.tombstones import tombstones
 from app.cli.worker import deliveries, worker
-from app.db.admin.accounts import AccountRefused
-from app.db.admin.books import NoSuchBook
-from app.db.admin.importing import ImportRefused
-from app.db.drivers.interface import DatabaseError
-from app.dev.building import NotBuilt
-from app.events.deliveries import NoSuchDelivery
-from app.events.retention import RetentionRefused
-from app.legacy_migration import LegacyMigrationError
 from app.settings import SettingsError
-
-CORRECTABLE = (
-    SettingsError,
-    DatabaseError,
-    ImportRefused,
-    AccountRefused,
-    NoSuchBook,
-    NoSuchDelivery,
-    RetentionRefused,
-    NotBuilt,
-    LegacyMigrationError,
-    CareError,
-)
+from app.telemetry.wording import OperatorError
 
 
 class Gateway(Group):
@@ -59,7 +36,7 @@ class Gateway(Group):
     def invoke(self, ctx: click.Context) -> Any:
         try:
             return super().invoke(ctx)
-        except CORRECTABLE as error:
+        except (SettingsError, OperatorError, CareError) as error:
             message = str(error)
         except SQLAlchemyError as error:
             message = f"database error: {str(error).splitlines()[0]}"
@@ -91,5 +68,3 @@ data = [
 administration = [account, books, audit, deliveries, legacy]
 for command in [*service, *data, *administration]:
     main.add_command(command)
-for command in [compare, reconcile, shadow]:
-    legacy.add_command(command)

@@ -1,20 +1,20 @@
 """The `account` commands."""
 
-import asyncio
-from collections.abc import Awaitable, Callable
-
 import click
-from sqlmodel.ext.asyncio.session import AsyncSession
 
-from app.care.context import utc_now
-from app.cli.common import ID, ROLES, Group, check_database, settings_or_warn
-from app.db.admin.accounts import Person, add_person, link_person, list_people, set_disabled
-from app.db.admin.orm import transaction
-from app.db.audit.records import About, operator_record
-from app.db.drivers.interface import Result
-from app.db.tables import AuditRecord, Caregiver, Client
-
-TABLES: dict[str, type[Caregiver] | type[Client]] = {"caregiver": Caregiver, "client": Client}
+from app.care.context import Role, utc_now
+from app.cli.common import (
+    ID,
+    ROLE,
+    Group,
+    about_person,
+    audited,
+    read_database,
+    settings_or_warn,
+    write_database,
+)
+from app.db.admin.accounts import adding_person, linking_person, listing_accounts, switching_account
+from app.db.sql import Operation
 
 
 class PrintableText(click.ParamType[str]):
@@ -29,7 +29,7 @@ class PrintableText(click.ParamType[str]):
 
 
 TEXT = PrintableText()
-role_option = click.option("--role", type=ROLES, required=True)
+role_option = click.option("--role", type=ROLE, required=True)
 new_user_option = click.option(
     "--user", type=TEXT, required=True, metavar="NAME", help="The user name in the person's tokens."
 )
@@ -41,21 +41,10 @@ def account() -> None:
     """Manage the accounts of caregivers and clients."""
 
 
-def on_accounts(work: Callable[[AsyncSession], Awaitable[Result]]) -> Result:
-    settings = settings_or_warn()
-    check_database(settings)
-
-    async def run() -> Result:
-        async with transaction(settings.database) as tx:
-            return await work(tx)
-
-    return asyncio.run(run())
-
-
-def record_change(tx: AsyncSession, name: str, person: Person) -> None:
-    """Writes the audit record in the transaction of the change."""
-    about: About = [(person.id, None, {}) if isinstance(person, Caregiver) else (None, person.id, {})]
-    tx.add(AuditRecord(**operator_record(utc_now(), name, about)._asdict()))
+def change_account(command: str, role: Role, operation: Operation[int]) -> int:
+    """Runs the operation with its audit record. Returns the id of the person."""
+    operation = audited(f"account {command}", operation, lambda person: about_person(role, person))
+    return write_database(settings_or_warn(), operation)
 
 
 @account.command("add")
@@ -64,51 +53,42 @@ def record_change(tx: AsyncSession, name: str, person: Person) -> None:
 @click.option("--name", type=TEXT, required=True, help="The person's name.")
 @click.option("--position", type=TEXT, help="A caregiver's professional position.")
 @click.option("--oppt-id", type=TEXT, help="A client's external identifier.")
-def add_account(role: str, user: str, name: str, position: str | None, oppt_id: str | None) -> None:
+def add_account(role: Role, user: str, name: str, position: str | None, oppt_id: str | None) -> None:
     """Add a person with an account and print the person's id."""
-    if role == "caregiver":
+    if role is Role.CAREGIVER:
         if not position or oppt_id:
             raise click.UsageError("a caregiver needs --position and must not have --oppt-id")
-        person: Person = Caregiver(name=name, position=position, user_name=user)
+        own = {"position": position}
     else:
         if not oppt_id or position:
             raise click.UsageError("a client needs --oppt-id and must not have --position")
-        person = Client(name=name, oppt_id=oppt_id, user_name=user)
-
-    async def add(tx: AsyncSession) -> int:
-        added = await add_person(tx, person)
-        record_change(tx, "account add", added)
-        return added.id
-
-    click.echo(on_accounts(add))
+        own = {"oppt_id": oppt_id}
+    operation = adding_person(role, name=name, user_name=user, **own)
+    click.echo(change_account("add", role, operation))
 
 
 @account.command("link")
 @role_option
 @click.option("--id", "person_id", type=ID, required=True, metavar="N", help="The person's id.")
 @new_user_option
-def link_account(role: str, person_id: int, user: str) -> None:
+def link_account(role: Role, person_id: int, user: str) -> None:
     """Add an account to an existing person, for example after an import."""
-
-    async def link(tx: AsyncSession) -> None:
-        record_change(tx, "account link", await link_person(tx, TABLES[role], person_id, user))
-
-    on_accounts(link)
-    click.echo(f"{role} {person_id} signs in as {user}")
+    change_account("link", role, linking_person(role, person_id, user))
+    click.echo(f"{role.lower()} {person_id} signs in as {user}")
 
 
 @account.command("list")
 def list_accounts() -> None:
     """List the accounts: role, id, user name, state."""
-    for person in on_accounts(list_people):
-        state = "disabled" if person.is_disabled else "enabled"
-        click.echo(f"{type(person).__name__.lower()}\t{person.id}\t{person.user_name}\t{state}")
+    for one in read_database(settings_or_warn(), listing_accounts()):
+        state = "disabled" if one.is_disabled else "enabled"
+        click.echo(f"{one.role.lower()}\t{one.id}\t{one.user}\t{state}")
 
 
 @account.command("disable")
 @role_option
 @user_option
-def disable_account(role: str, user: str) -> None:
+def disable_account(role: Role, user: str) -> None:
     """Disable an account; its data stays."""
     switch_account(role, user, "disable")
 
@@ -116,15 +96,11 @@ def disable_account(role: str, user: str) -> None:
 @account.command("enable")
 @role_option
 @user_option
-def enable_account(role: str, user: str) -> None:
+def enable_account(role: Role, user: str) -> None:
     """Enable a disabled account."""
     switch_account(role, user, "enable")
 
 
-def switch_account(role: str, user: str, command: str) -> None:
-    async def switch(tx: AsyncSession) -> int:
-        person = await set_disabled(tx, TABLES[role], user, command == "disable", utc_now())
-        record_change(tx, f"account {command}", person)
-        return person.id
-
-    click.echo(f"{role} {on_accounts(switch)}, {user}, is {command}d")
+def switch_account(role: Role, user: str, command: str) -> None:
+    operation = switching_account(role, user, command == "disable", utc_now())
+    click.echo(f"{role.lower()} {change_account(command, role, operation)}, {user}, is {command}d")

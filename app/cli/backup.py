@@ -35,14 +35,21 @@ def backup(file: Path, force: bool) -> None:
     if file.exists() and not force:
         raise DatabaseError(f"{file} already exists; --force replaces it")
     try:
-        with unfinished(file) as part:
+        with replacing(file) as part:
             copy_with_progress(database, part)
-            sync(part)
-            part.replace(file)
-            sync(file.absolute().parent)
     except OSError as error:
         raise DatabaseError(f"the backup at {file} cannot be written: {error.strerror}") from None
     click.echo(f"{file}: {file.stat().st_size:,} bytes, integrity checked")
+
+
+@contextmanager
+def replacing(file: Path) -> Iterator[Path]:
+    """A temporary file that replaces the file at the end of the block, also if power is lost then."""
+    with unfinished(file) as part:
+        yield part
+        sync(part)
+        part.replace(file)
+        sync(file.absolute().parent)
 
 
 @contextmanager

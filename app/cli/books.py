@@ -9,8 +9,8 @@ from app.care.books import BookFilter, finding_books
 from app.care.context import utc_now
 from app.cli.common import ID, Group, audited, read_database, settings_or_warn, write_database
 from app.db.admin.books import as_record, importing_books, restoring, retiring, showing
-from app.db.admin.importing import ImportRefused
 from app.db.audit.records import BOOKS, About
+from app.db.interchange.load import ImportRefused
 from app.db.moments import as_moment
 from app.db.reader.reads import Row
 from app.db.reader.selection import Link, PageRequest, Selection

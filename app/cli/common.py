@@ -3,6 +3,7 @@
 import asyncio
 import os
 from collections.abc import Awaitable, Callable, Iterable
+from typing import Any
 
 import click
 
@@ -32,14 +33,22 @@ class WholeNumber(click.IntRange):
 
 MAX_SUMMARY = 1000  # characters; longer than every summary
 ID = WholeNumber(1, 2**63 - 2)
-ROLES = click.Choice([role.lower() for role in Role])
+
+
+class RoleChoice(click.Choice[str]):
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Role:
+        return Role(super().convert(value, param, ctx).upper())
+
+
+ROLE = RoleChoice([role.lower() for role in Role])
 
 
 class Group(click.Group):
     """A group whose help shows the complete first sentence of each command; Click truncates it."""
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        rows = [(name, self.commands[name].get_short_help_str(MAX_SUMMARY)) for name in sorted(self.commands)]
+        names = self.list_commands(ctx)
+        rows = [(name, self.commands[name].get_short_help_str(MAX_SUMMARY)) for name in names]
         with formatter.section("Commands"):
             formatter.write_dl(rows)
 
@@ -129,3 +138,7 @@ def audited(
 
 def audit_record(name: str, about: About) -> Operation[None]:
     return recording([operator_record(utc_now(), name, about)])
+
+
+def about_person(role: str, person: int) -> About:
+    return [(person, None, {}) if role == Role.CAREGIVER else (None, person, {})]

@@ -14,7 +14,7 @@ from app.care.own_data import DataFormat, exporting
 from app.cli.common import ID, audit_record, read_database, settings_or_warn, write_database
 from app.db.admin.erasing import Named, finding_client
 from app.db.audit.records import About
-from app.db.reader.own_data import reading_key
+from app.db.interchange.dump import reading_key
 from app.db.sql import Operation
 
 FORMATS = click.Choice([format.lower() for format in DataFormat])

@@ -1,23 +1,19 @@
-"""The commands `legacy report` and `legacy record`."""
+"""`legacy`: the report of the usage of the legacy paths, and the commands of the package `moving_over`."""
 
-import sys
+from contextlib import suppress
 from datetime import datetime
-from pathlib import Path
+from importlib.metadata import entry_points
 from typing import Any
 
 import click
 import orjson
 
-from app.care.context import Role, utc_now
+from app.care.context import utc_now
 from app.cli.common import Group, WholeNumber, read_database, settings_or_warn
 from app.db.moments import moment_as_text
 from app.db.statements.usage import reading_usage
-from app.legacy_migration import LegacyMigrationError
-from app.legacy_migration.http_client import read_address
-from app.legacy_migration.recorder import Recorder
-from app.legacy_migration.tokens import UserToken, read_tokens
 from app.rest_compat.report import Line, PathReport, Report, State, first_day_of, report_of
-from app.telemetry.wording import counted
+from app.telemetry.wording import OperatorError
 
 EXIT_CODES = {State.UNUSED: 0, State.USED: 1, State.NOT_KNOWN: 3}  # 2: the command failed
 CONCLUSIONS = {
@@ -28,58 +24,46 @@ CONCLUSIONS = {
 COLUMNS = ("application", "role", "requests", "before", "trend", "last use (UTC)")
 NUMERIC_COLUMNS = {"requests", "before", "trend"}
 
-caregivers_option = click.option(
-    "--caregivers", multiple=True, metavar="FILE", help="Caregivers' tokens, one per line, or env:NAME."
-)
-clients_option = click.option(
-    "--clients", multiple=True, metavar="FILE", help="Clients' tokens, one per line, or env:NAME."
-)
-timeout_option = click.option(
-    "--timeout", type=click.FloatRange(0.1, 600), default=30, show_default=True, metavar="SECONDS"
-)
-at_once_option = click.option("--at-once", type=WholeNumber(1, 16), default=4, show_default=True, metavar="N")
+
+def moving_over() -> Any:
+    """The commands of the package `moving_over`, which is imported only when one of them is needed."""
+    for each in entry_points(group="care_gateway.legacy"):
+        try:
+            return each.load()
+        except ModuleNotFoundError as error:
+            if error.name != each.module.partition(".")[0]:
+                raise
+    raise OperatorError("moving over needs the package moving_over, which is not installed")
 
 
-@click.group(cls=Group)
+class Legacy(Group):
+    """Adds the commands of `moving_over` to its own, if that package is installed."""
+
+    def load(self) -> None:
+        for command in moving_over().COMMANDS:
+            self.add_command(command)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in self.commands:
+            self.load()
+        return super().get_command(ctx, cmd_name)
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        with suppress(OperatorError):
+            self.load()
+        return super().list_commands(ctx)
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        try:
+            self.load()
+        except OperatorError as error:
+            formatter.write_paragraph()
+            formatter.write_text(str(error))
+
+
+@click.group(cls=Legacy)
 def legacy() -> None:
     """Migrate from the old service and retire its paths."""
-
-
-def read_all_tokens(caregivers: tuple[str, ...], clients: tuple[str, ...], claim: str) -> list[UserToken]:
-    return [*read_tokens(Role.CAREGIVER, caregivers, claim), *read_tokens(Role.CLIENT, clients, claim)]
-
-
-@legacy.command()
-@click.option("--old", metavar="URL", required=True, help="URL of the service to record.")
-@click.option("--to", "folder", type=click.Path(path_type=Path), metavar="FOLDER", required=True)
-@caregivers_option
-@clients_option
-@click.option("--size", type=WholeNumber(1, 1000), default=100, show_default=True, help="Page size.")
-@timeout_option
-@at_once_option
-def record(
-    old: str,
-    folder: Path,
-    caregivers: tuple[str, ...],
-    clients: tuple[str, ...],
-    size: int,
-    timeout: float,
-    at_once: int,
-) -> None:
-    """Record all pages that these users can read into a new private folder."""
-    tokens = read_all_tokens(caregivers, clients, settings_or_warn().claim_user)
-    if not tokens:
-        raise LegacyMigrationError("no tokens; give files with --caregivers and --clients")
-    address = read_address(old)
-    if address.exposes_tokens:
-        click.echo("warning: tokens are sent to the old service unencrypted", err=True)
-    recorder = Recorder(address, folder, size, timeout, at_once)
-    responses = 0
-    with click.progressbar(length=len(tokens), label="recording", file=sys.stderr) as bar:
-        for written in recorder.record(tokens):
-            responses += written
-            bar.update(1)
-    click.echo(f"{counted(responses, 'response')} for {counted(len(tokens), 'user')}, in {folder}")
 
 
 @legacy.command()

@@ -4,16 +4,15 @@ import asyncio
 import gc
 import signal
 import socket
-from functools import partial
 
 import click
 
 from app.care.context import Role, utc_now
 from app.cli.common import WholeNumber, check_before_serving, on_database, settings_or_warn
 from app.db.admin.demo import CAREGIVER, CLIENT, demo_lines
-from app.db.admin.importing import importing, is_empty
 from app.db.admin.migrate import migrate
 from app.db.drivers.interface import Database
+from app.db.interchange.load import importing, is_empty
 from app.dev.quickstart import quickstart_text
 from app.settings import Settings, SettingsError
 from app.telemetry.logs import config_of
@@ -41,10 +40,8 @@ def run_server(
 ) -> None:
     check_before_serving(settings)
     gc.disable()  # until startup is complete: imports create no garbage
-    import uvicorn  # slow to import
-
     from app.main import create_app, freeze_loaded_objects
-    from app.server.listener import run_single
+    from app.server.listener import run
 
     app = create_app(settings)  # workers create their own; this one reports errors early
     freeze_loaded_objects()
@@ -60,9 +57,9 @@ def run_server(
             start_aggregator(settings)
     signal.signal(signal.SIGINT, exit_normally)
     signal.signal(signal.SIGTERM, exit_normally)
-    run = partial(run_single, app) if workers == 1 else partial(uvicorn.run, "app.main:app")
     try:
         run(
+            app if workers == 1 else "app.main:app",
             workers=workers,
             host=host,
             port=port,
@@ -73,6 +70,7 @@ def run_server(
             log_level=settings.log_level,
             access_log=False,  # paths and queries contain record ids
             server_header=False,
+            backlog=4096,  # Linux allows no more by default; connections beyond it wait for a second
             timeout_graceful_shutdown=STOP_SECONDS,
             timeout_worker_healthcheck=HEALTHCHECK_SECONDS,
             # the default of 16 MiB also applies before authentication
@@ -80,7 +78,7 @@ def run_server(
         )
     finally:
         gc.freeze()  # a last collection of everything could outlast the seconds that the process has to end
-        if workers == 1 and app.state.vitals.failed_part:
+        if workers == 1 and app.vitals.failed_part:
             raise SystemExit(1)  # so that the supervisor restarts the process
 
 

@@ -11,7 +11,7 @@ from app.auth.refusals import Reason
 from app.auth.tokens import MAX_TOKEN, Verifier
 from app.care.context import Role, utc_now
 from app.care.errors import CannotVerify, CareError
-from app.cli.common import ROLES, Group, WholeNumber, read_database, settings_or_warn
+from app.cli.common import ROLE, Group, WholeNumber, read_database, settings_or_warn
 from app.cli.serve import DEMO_USERS
 
 MAX_INPUT = MAX_TOKEN + 1000  # allows the header name, the scheme and spaces before the token
@@ -35,14 +35,14 @@ EXPLANATIONS = {
 
 
 @click.group(cls=Group, invoke_without_command=True)
-@click.option("--role", type=ROLES)
+@click.option("--role", type=ROLE)
 @click.option("--user", metavar="NAME", help="The user name of the account; default is the demo user.")
 @click.option("--hours", type=WholeNumber(1, 24 * 365), default=24, show_default=True)
 @click.option(
     "--application", metavar="NAME", default="development", show_default=True, help="The client_id claim."
 )
 @click.pass_context
-def token(ctx: click.Context, role: str | None, user: str | None, hours: int, application: str) -> None:
+def token(ctx: click.Context, role: Role | None, user: str | None, hours: int, application: str) -> None:
     """Mint a development token, or check a token."""
     if ctx.invoked_subcommand:
         return
@@ -51,10 +51,10 @@ def token(ctx: click.Context, role: str | None, user: str | None, hours: int, ap
     from app.dev.tokens import KEY_FILE, mint_token
 
     settings = settings_or_warn()
-    user = user or DEMO_USERS[Role(role.upper())]
+    user = user or DEMO_USERS[role]
     key = Path(settings.var) / KEY_FILE
     is_old_key = key.exists()
-    click.echo(mint_token(settings, role.upper(), user, utc_now(), hours, application))
+    click.echo(mint_token(settings, role, user, utc_now(), hours, application))
     if key.exists() and not is_old_key:
         click.echo(f"created {key}: a service with another CARE_VAR rejects this token", err=True)
 

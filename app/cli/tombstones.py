@@ -4,13 +4,13 @@ import asyncio
 from collections.abc import Iterable
 from datetime import datetime
 from pathlib import Path
-from typing import TextIO
+from typing import Any, TextIO
 
 import click
 
 from app.care.context import utc_now
-from app.cli.backup import sync, unfinished
-from app.cli.common import Group, audited, on_database, read_database, settings_or_warn
+from app.cli.backup import replacing
+from app.cli.common import Group, about_person, audited, on_database, read_database, settings_or_warn
 from app.cli.erase import erasing_on_record
 from app.db.admin.erasing import clean
 from app.db.admin.tombstones import (
@@ -26,9 +26,8 @@ from app.db.admin.tombstones import (
     read_lines,
     reading_tombstones,
 )
-from app.db.audit.records import About
 from app.db.drivers.interface import Database, DatabaseError
-from app.db.sql import Operation
+from app.db.sql import Operation, selecting
 from app.db.tables import TombstoneState
 from app.telemetry.wording import counted
 
@@ -49,13 +48,10 @@ def save_tombstones(file: Path) -> None:
     """
     stored = read_database(settings_or_warn(), reading_tombstones())
     try:
-        with unfinished(file) as part:
+        with replacing(file) as part:
             known = read_lists([file.open()]) if file.exists() else {}
             found = merged(known, stored)
             part.write_text(as_lines(found))
-            sync(part)
-            part.replace(file)
-            sync(file.absolute().parent)
     except OSError as error:
         raise DatabaseError(f"{file} cannot be written: {error.strerror}") from None
     new = sum(person not in known for person in found)
@@ -104,14 +100,10 @@ async def applying(db: Database, given: Tombstones, now: datetime) -> Again:
     return again
 
 
-def switching_on_record(role: str, person: int, is_disabled: bool) -> Operation[None]:
-    about: About = [(person, None, {}) if role == "CAREGIVER" else (None, person, {})]
+def switching_on_record(role: str, person: int, is_disabled: bool) -> Operation[list[Any]]:
     name = f"account {'disable' if is_disabled else 'enable'}"
-    return audited(name, switching(role, person, is_disabled), lambda _: about)
-
-
-def switching(role: str, person: int, is_disabled: bool) -> Operation[None]:
-    yield SWITCH_ACCOUNT[role], {"person": person, "is_disabled": is_disabled}
+    switching = selecting(SWITCH_ACCOUNT[role], person=person, is_disabled=is_disabled)
+    return audited(name, switching, lambda _: about_person(role, person))
 
 
 def print_again(again: Again) -> None:

@@ -2,23 +2,13 @@
 
 from datetime import datetime
 from enum import StrEnum
+from typing import Any
 
-from sqlalchemy import (
-    JSON,
-    BigInteger,
-    Boolean,
-    Column,
-    Index,
-    Integer,
-    String,
-    Text,
-    UniqueConstraint,
-    false,
-    text,
-)
+from sqlalchemy import JSON, BigInteger, Index, String, Text, UniqueConstraint, false, text
 from sqlalchemy import Table as SqlTable
 from sqlmodel import Field, SQLModel
 
+from app.db.facts import Erased, Id, Place, about_table, code, distribution_key, party, stored
 from app.db.moments import Moment
 
 MAX_ID = 2**63 - 1  # of a BIGINT
@@ -111,8 +101,6 @@ class TombstoneState(StrEnum):
     ENABLED = "ENABLED"  # after it was disabled
 
 
-Id = BigInteger().with_variant(Integer(), "sqlite")  # SQLite generates ids for INTEGER columns only
-
 # PostgreSQL checks that the text is JSON, and includes it in a larger document as it is.
 Document = JSON().with_variant(Text(), "sqlite")
 
@@ -120,9 +108,9 @@ Document = JSON().with_variant(Text(), "sqlite")
 Word = String(64, collation="C").with_variant(String(64), "sqlite")
 
 # Ids of deleted rows are never reused, because a link or a cursor to one must not lead to another row.
-NEVER_REUSED = {"sqlite_autoincrement": True}
+NEVER_REUSED: dict[str, Any] = {"sqlite_autoincrement": True}
 # SQLite stores the rows in the order of their key, without a second index.
-WITHOUT_ROWID = {"sqlite_with_rowid": False}
+WITHOUT_ROWID: dict[str, Any] = {"sqlite_with_rowid": False}
 
 
 def new_id() -> int:
@@ -135,71 +123,79 @@ def partial_index(name: str, *columns: str, where: str, unique: bool = False) ->
 
 
 class Caregiver(SQLModel, table=True):
-    __table_args__ = (NEVER_REUSED,)
+    __table_args__ = (NEVER_REUSED | about_table("caregiver", Place.EVERYWHERE),)
     id: int = new_id()
-    name: str = Field(sa_type=Text)
-    position: str = Field(sa_type=Text)
-    user_name: str | None = Field(default=None, unique=True, sa_type=Text)
+    name: str = stored(Text, erased=Erased.UNCHANGED, recorded=True)
+    position: str = stored(Text, erased=Erased.UNCHANGED, recorded=True)
+    user_name: str | None = stored(Text, erased=Erased.UNCHANGED, default=None, unique=True)
     is_disabled: bool = False
 
 
 class Client(SQLModel, table=True):
-    __table_args__ = (NEVER_REUSED,)
+    __table_args__ = (NEVER_REUSED | about_table("client", Place.EVERYWHERE),)
     id: int = new_id()
-    name: str = Field(sa_type=Text)
-    oppt_id: str = Field(unique=True, sa_type=Text)
-    user_name: str | None = Field(default=None, unique=True, sa_type=Text)
+    name: str = stored(Text, erased=Erased.NAME, recorded=True)
+    oppt_id: str = stored(Text, erased=Erased.NUMBERED, recorded=True, unique=True)
+    user_name: str | None = stored(Text, erased=Erased.NULL, default=None, unique=True)
     is_disabled: bool = False
-    erase_date: datetime | None = Field(default=None, sa_type=Moment)
+    erase_date: datetime | None = stored(Moment, set_later=True, default=None)
 
 
 class Module(SQLModel, table=True):
-    __table_args__ = (NEVER_REUSED,)
+    __table_args__ = (NEVER_REUSED | about_table("module", Place.EVERYWHERE),)
     id: int = new_id()
-    name: str = Field(sa_type=Text)
+    name: str = stored(Text, erased=Erased.UNCHANGED, recorded=True)
 
 
 class Book(SQLModel, table=True):
-    __table_args__ = (Index("ix_book_module", "module_id", "id"), NEVER_REUSED)
+    __table_args__ = (
+        Index("ix_book_module", "module_id", "id"),
+        NEVER_REUSED | about_table("book", Place.EVERYWHERE),
+    )
     id: int = new_id()
-    module_id: int = Field(foreign_key="module.id", sa_type=Id)
-    name: str = Field(sa_type=Text)
-    is_test: bool = False
+    name: str = stored(Text, erased=Erased.UNCHANGED, recorded=True)
+    module_id: int = stored(Id, recorded=True, foreign_key="module.id")
+    is_test: bool = stored(recorded=True, default=False)
     # New assignments are not possible since then.
     retire_date: datetime | None = Field(default=None, sa_type=Moment)
     # Once true it stays true, and the book's questions never change.
-    is_assigned: bool = Field(sa_column=Column(Boolean, nullable=False, server_default=false()))
+    is_assigned: bool = stored(set_later=True, column={"server_default": false()})
 
 
 class BookWord(SQLModel, table=True):
     """The folded words of a book's name, so that a search reads an index range on both databases."""
 
     __tablename__ = "book_word"
-    __table_args__ = (WITHOUT_ROWID,)
-    word: str = Field(primary_key=True, sa_type=Word)
+    __table_args__ = (WITHOUT_ROWID | about_table("book", Place.EVERYWHERE),)
+    word: str = stored(Word, erased=Erased.UNCHANGED, primary_key=True)
     book_id: int = Field(primary_key=True, foreign_key="book.id", sa_type=Id)
 
 
 class Question(SQLModel, table=True):
-    __table_args__ = (Index("ix_question_book", "book_id", "position"), NEVER_REUSED)
+    __table_args__ = (
+        Index("ix_question_book", "book_id", "position"),
+        NEVER_REUSED | about_table("book", Place.EVERYWHERE),
+    )
     id: int = new_id()
     book_id: int = Field(foreign_key="book.id", sa_type=Id)
     position: int
-    text: str = Field(sa_type=Text)
-    kind: str = QuestionKind.TEXT
-    options: list[str] = Field(default_factory=list, sa_type=JSON)
-    is_required: bool = False
+    text: str = stored(Text, erased=Erased.UNCHANGED)
+    kind: str = code(default=QuestionKind.TEXT)
+    options: list[str] = stored(JSON, erased=Erased.UNCHANGED, default_factory=list)
+    is_required: bool = stored(member="required", default=False)
     minimum: float | None = None  # of a number
     maximum: float | None = None
-    weights: list[int] | None = Field(default=None, sa_type=JSON)  # of a test: one per option
+    weights: list[int] | None = stored(
+        JSON, erased=Erased.UNCHANGED, default=None
+    )  # of a test: one per option
 
 
 class Relationship(SQLModel, table=True):
     """The caregivers of a client, for the relationship key of the client's statements."""
 
     __table_args__ = (Index("ix_relationship_caregiver", "caregiver_id", "client_id"), WITHOUT_ROWID)
-    client_id: int = Field(primary_key=True, foreign_key="client.id", sa_type=Id)
-    caregiver_id: int = Field(primary_key=True, foreign_key="caregiver.id", sa_type=Id)
+    client_id: int = party(distributes=True, primary_key=True, foreign_key="client.id")
+    caregiver_id: int = party(primary_key=True, foreign_key="caregiver.id")
 
 
 class Session(SQLModel, table=True):
@@ -209,23 +205,23 @@ class Session(SQLModel, table=True):
         Index("ix_session_client", "client_id", "id"),
         Index("ix_session_caregiver_start", "caregiver_id", "start_date", "id"),
         Index("ix_session_client_start", "client_id", "start_date", "id"),
-        NEVER_REUSED,
+        NEVER_REUSED | about_table("session"),
     )
     id: int = new_id()
-    caregiver_id: int = Field(foreign_key="caregiver.id", sa_type=Id)
-    client_id: int = Field(foreign_key="client.id", sa_type=Id)
-    title: str = Field(sa_type=Text)
-    description: str = Field(sa_type=Text)
-    chat_id: str = Field(sa_type=Text)
-    create_date: datetime = Field(sa_type=Moment)
-    start_date: datetime = Field(sa_type=Moment)
-    is_closed: bool = False
+    caregiver_id: int = party(distributes=True, recorded=True, fixed=True, foreign_key="caregiver.id")
+    client_id: int = party(recorded=True, fixed=True, foreign_key="client.id")
+    title: str = stored(Text, erased=Erased.EMPTY, recorded=True)
+    description: str = stored(Text, erased=Erased.EMPTY, recorded=True)
+    chat_id: str = stored(Text, erased=Erased.NUMBERED, recorded=True)
+    create_date: datetime = stored(Moment, recorded=True)
+    start_date: datetime = stored(Moment, recorded=True)
+    is_closed: bool = stored(recorded=True, default=False)
     close_date: datetime | None = Field(default=None, sa_type=Moment)
     # Updated by the transaction that changes an assignment; `care-gateway verify` recomputes them.
-    assignment_count: int = 0
-    completed_assignment_count: int = 0
-    latest_assignment_id: int | None = Field(default=None, sa_type=Id)
-    last_assignment_score: int | None = None
+    assignment_count: int = stored(exported=False, default=0)
+    completed_assignment_count: int = stored(exported=False, default=0)
+    latest_assignment_id: int | None = stored(Id, exported=False, set_later=True, default=None)
+    last_assignment_score: int | None = stored(exported=False, set_later=True, default=None)
 
 
 # The due date of an assignment as one indexed value: the end date of a pending assignment, WITHOUT_END if it
@@ -242,38 +238,38 @@ class Assignment(SQLModel, table=True):
         Index("ix_assignment_client", "client_id", "id"),
         Index("ix_assignment_caregiver_due", "caregiver_id", DUE, "id"),
         Index("ix_assignment_session", "session_id", "id"),  # last: SQLite prefers it to equally good indexes
-        NEVER_REUSED,
+        NEVER_REUSED | about_table("assignment"),
     )
     id: int = new_id()
-    caregiver_id: int = Field(sa_type=Id)
-    client_id: int = Field(sa_type=Id)
-    session_id: int = Field(foreign_key="session.id", sa_type=Id)
-    book_id: int = Field(foreign_key="book.id", sa_type=Id)
-    assign_date: datetime = Field(sa_type=Moment)
-    start_date: datetime = Field(sa_type=Moment)
+    caregiver_id: int = party(distributes=True)
+    client_id: int = party()
+    session_id: int = stored(Id, recorded=True, fixed=True, foreign_key="session.id")
+    book_id: int = stored(Id, recorded=True, fixed=True, foreign_key="book.id")
+    assign_date: datetime = stored(Moment, recorded=True)
+    start_date: datetime = stored(Moment, recorded=True)
     end_date: datetime | None = Field(default=None, sa_type=Moment)
-    submit_date: datetime | None = Field(default=None, sa_type=Moment)
-    status: str = AssignmentStatus.PENDING
+    submit_date: datetime | None = stored(Moment, recorded=True, default=None)
+    status: str = code(recorded=True, default=AssignmentStatus.PENDING)
     attempt: int = 1
-    score: int = 0
-    feedback_status: str = FeedbackStatus.WAITING
-    feedback_submit_date: datetime | None = Field(default=None, sa_type=Moment)
+    score: int = stored(recorded=True, default=0)
+    feedback_status: str = code(recorded=True, default=FeedbackStatus.WAITING)
+    feedback_submit_date: datetime | None = stored(Moment, recorded=True, default=None)
     # Reads skip withdrawn assignments; only operator commands find them.
-    withdraw_date: datetime | None = Field(default=None, sa_type=Moment)
+    withdraw_date: datetime | None = stored(Moment, set_later=True, default=None)
 
 
 class Reminder(SQLModel, table=True):
     __table_args__ = (
         Index("ix_reminder_assignment", "assignment_id", "remind_date"),
         partial_index("ix_reminder_due", "remind_date", "caregiver_id", where="state = 'SCHEDULED'"),
-        NEVER_REUSED,
+        NEVER_REUSED | about_table("assignment"),
     )
     id: int = new_id()
-    caregiver_id: int = Field(sa_type=Id)
-    client_id: int = Field(sa_type=Id)
+    caregiver_id: int = party(distributes=True)
+    client_id: int = party()
     assignment_id: int = Field(foreign_key="assignment.id", sa_type=Id)
     remind_date: datetime = Field(sa_type=Moment)
-    state: str = ReminderState.SCHEDULED
+    state: str = code(default=ReminderState.SCHEDULED)
 
 
 class AnswerSet(SQLModel, table=True):
@@ -288,20 +284,20 @@ class AnswerSet(SQLModel, table=True):
         Index("ix_answer_set_assignment", "assignment_id", "id"),
         Index("ix_answer_set_caregiver", "caregiver_id", "id"),
         Index("ix_answer_set_client", "client_id", "id"),
-        NEVER_REUSED,
+        NEVER_REUSED | about_table("answer_set"),
     )
     id: int = new_id()
-    caregiver_id: int = Field(sa_type=Id)
-    client_id: int = Field(sa_type=Id)
+    caregiver_id: int = party(distributes=True)
+    client_id: int = party()
     assignment_id: int = Field(foreign_key="assignment.id", sa_type=Id)
-    save_type: str = SaveType.FINAL
+    save_type: str = code(default=SaveType.FINAL)
     attempt: int = 1
     revision: int = 1
     submit_date: datetime | None = Field(default=None, sa_type=Moment)
     score: int | None = None  # of a submission; the feedback's score if there is one
     own_score: int | None = None  # computed from the book's weights
     # db/answers.py has the form. The last column, so that SQLite reads the others without this text.
-    answers: str = Field(sa_column=Column(Document, nullable=False, server_default="[]"))
+    answers: str = stored(Document, erased=Erased.ANSWERS, column={"server_default": "[]"})
 
 
 class Feedback(SQLModel, table=True):
@@ -311,11 +307,11 @@ class Feedback(SQLModel, table=True):
         NEVER_REUSED,
     )
     id: int = new_id()
-    caregiver_id: int = Field(sa_type=Id)
-    client_id: int = Field(sa_type=Id)
+    caregiver_id: int = party(distributes=True)
+    client_id: int = party()
     assignment_id: int = Field(foreign_key="assignment.id", sa_type=Id)
     answer_set_id: int = Field(foreign_key="answer_set.id", sa_type=Id)
-    text: str = Field(sa_type=Text)
+    text: str = stored(Text, erased=Erased.EMPTY)
     score: int | None = None
     submit_date: datetime = Field(sa_type=Moment)
 
@@ -330,16 +326,16 @@ class Event(SQLModel, table=True):
         NEVER_REUSED,
     )
     id: int = new_id()
-    caregiver_id: int = Field(sa_type=Id)
-    client_id: int = Field(sa_type=Id)
-    kind: str
-    actor: str | None = None
+    caregiver_id: int = party(distributes=True)
+    client_id: int = party()
+    kind: str = code()
+    actor: str | None = code(default=None)
     session_id: int = Field(sa_type=Id)
     assignment_id: int | None = Field(default=None, sa_type=Id)
     reminder_id: int | None = Field(default=None, sa_type=Id)
     moment: datetime = Field(sa_type=Moment)
     # When its delivery was created, if a webhook exists.
-    hand_over_date: datetime | None = Field(default=None, sa_type=Moment)
+    hand_over_date: datetime | None = stored(Moment, exported=False, default=None)
 
 
 class EventRemoval(SQLModel, table=True):
@@ -356,28 +352,31 @@ class Delivery(SQLModel, table=True):
 
     __table_args__ = (Index("ix_delivery_due", "state", "next_date", "caregiver_id"), WITHOUT_ROWID)
     event_id: int = Field(primary_key=True, foreign_key="event.id", sa_type=Id)
-    caregiver_id: int = Field(sa_type=Id)
-    client_id: int = Field(sa_type=Id)
-    state: str = DeliveryState.WAITING
+    caregiver_id: int = party(distributes=True)
+    client_id: int = party()
+    state: str = code(default=DeliveryState.WAITING)
     attempts: int = 0
     next_date: datetime = Field(sa_type=Moment)  # of the next attempt, or of the removal after delivery
     # The response of the webhook, or the reason why there is none.
-    last_answer: str | None = Field(default=None, sa_type=Text)
+    last_answer: str | None = stored(Text, erased=Erased.NULL, exported=False, default=None)
 
 
 class IdempotencyKey(SQLModel, table=True):
     """An Idempotency-Key with its first response, which repeated requests receive too."""
 
-    __tablename__ = "kept_answer"
-    __table_args__ = (Index("ix_kept_answer_moment", "moment"), WITHOUT_ROWID)
-    role: str = Field(primary_key=True)
+    __tablename__ = "idempotency_key"
+    __table_args__ = (
+        Index("ix_idempotency_key_moment", "moment"),
+        WITHOUT_ROWID | about_table(place=Place.COORDINATOR),
+    )
+    role: str = code(primary_key=True)
     viewer_id: int = Field(primary_key=True, sa_type=Id)
-    contract: str = Field(primary_key=True)
-    key: str = Field(primary_key=True)
-    fingerprint: str  # of the request, to detect another request with the same key
-    result: str = Field(sa_type=Text)  # of the change, as JSON, to build the response again
+    contract: str = code(primary_key=True)
+    key: str = code(primary_key=True)
+    fingerprint: str = code()  # of the request, to detect another request with the same key
+    result: str = stored(Text, erased=Erased.UNCHANGED)  # of the change, as JSON, to build the response again
     status: int | None = None  # 0: the response is not stored, because a client was erased after the claim
-    body: str | None = Field(default=None, sa_type=Text)
+    body: str | None = stored(Text, erased=Erased.NULL, exported=False, default=None)
     moment: datetime = Field(sa_type=Moment)
 
 
@@ -388,15 +387,16 @@ class AuditRecord(SQLModel, table=True):
     """
 
     __tablename__ = "audit_record"
+    __table_args__ = (about_table(place=Place.COORDINATOR),)
     id: int = new_id()
     moment: datetime = Field(sa_type=Moment)
-    actor: str
+    actor: str = code()
     actor_id: int | None = Field(default=None, sa_type=Id)  # an operator has none
-    contract: str
-    operation: str
-    outcome: str  # DONE or an error code
-    about: str = Field(sa_type=Text)  # JSON: relationships and their rows
-    request_id: str
+    contract: str = code()
+    operation: str = code()
+    outcome: str = code()  # DONE or an error code
+    about: str = stored(Text, erased=Erased.UNCHANGED)  # JSON: relationships and their rows
+    request_id: str = code()
 
 
 class AuditSeal(SQLModel, table=True):
@@ -407,7 +407,7 @@ class AuditSeal(SQLModel, table=True):
     last_record_id: int = Field(sa_type=Id)
     record_count: int
     moment: datetime = Field(sa_type=Moment)
-    hash: str
+    hash: str = code()
 
 
 class AuditCheckpoint(SQLModel, table=True):
@@ -417,7 +417,7 @@ class AuditCheckpoint(SQLModel, table=True):
     __table_args__ = (WITHOUT_ROWID,)
     seal_id: int = Field(primary_key=True, sa_type=Id, sa_column_kwargs={"autoincrement": False})
     last_record_id: int = Field(sa_type=Id)
-    hash: str  # of that seal, on which the next seal builds
+    hash: str = code()  # of that seal, on which the next seal builds
     record_count: int = Field(sa_type=BigInteger)  # removed by this removal
     seal_count: int = Field(sa_type=BigInteger)
     seal_date: datetime = Field(sa_type=Moment)
@@ -439,10 +439,10 @@ class LegacyUsage(SQLModel, table=True):
 
     __tablename__ = "legacy_usage"
     __table_args__ = (WITHOUT_ROWID,)
-    day: str = Field(primary_key=True)  # in UTC, such as 2026-11-21
-    path: str = Field(primary_key=True)  # with the HTTP method
-    role: str = Field(primary_key=True)  # empty without a valid token
-    application: str = Field(primary_key=True)
+    day: str = code(primary_key=True)  # in UTC, such as 2026-11-21
+    path: str = code(primary_key=True)  # with the HTTP method
+    role: str = code(primary_key=True)  # empty without a valid token
+    application: str = code(primary_key=True)
     requests: int = Field(sa_type=BigInteger)
     last_date: datetime = Field(sa_type=Moment)
 
@@ -452,7 +452,7 @@ class LegacyDay(SQLModel, table=True):
 
     __tablename__ = "legacy_day"
     __table_args__ = (WITHOUT_ROWID,)
-    day: str = Field(primary_key=True)
+    day: str = code(primary_key=True)
     since: datetime = Field(sa_type=Moment)
 
 
@@ -463,11 +463,14 @@ class ImportedRow(SQLModel, table=True):
     """
 
     __tablename__ = "imported_row"
-    __table_args__ = (Index("ix_imported_row_client", "client_id"), WITHOUT_ROWID)
-    kind: str = Field(primary_key=True)
+    __table_args__ = (
+        Index("ix_imported_row_client", "client_id"),
+        WITHOUT_ROWID | about_table(place=Place.COORDINATOR),
+    )
+    kind: str = code(primary_key=True)
     id: int = Field(primary_key=True, sa_type=Id, sa_column_kwargs={"autoincrement": False})
     client_id: int | None = Field(default=None, sa_type=Id)
-    fingerprint: str
+    fingerprint: str = stored(erased=Erased.EMPTY, exported=False)
 
 
 class Tombstone(SQLModel, table=True):
@@ -475,22 +478,32 @@ class Tombstone(SQLModel, table=True):
     is missing here."""
 
     __tablename__ = "tombstone"
-    __table_args__ = (WITHOUT_ROWID,)
-    role: str = Field(primary_key=True)
+    __table_args__ = (WITHOUT_ROWID | about_table(place=Place.COORDINATOR),)
+    role: str = code(primary_key=True)
     id: int = Field(primary_key=True, sa_type=Id, sa_column_kwargs={"autoincrement": False})
-    state: str
+    state: str = code()
     moment: datetime = Field(sa_type=Moment)
 
 
 Table = type[SQLModel]
-
-CARE_TABLES = (Session, Assignment, Reminder, AnswerSet, Feedback, Event, Delivery)
 
 
 def table_of(model: Table) -> SqlTable:
     """SQLAlchemy's table behind a SQLModel class."""
     return model.__table__  # type: ignore[attr-defined, no-any-return]
 
+
+# --- all tables -----------------------------------------------------------------------------------
+
+TABLES = tuple(SQLModel.metadata.tables.values())  # parents before children
+# Of the rows of care relationships, which name the caregiver and the client.
+CARE_TABLES: tuple[Table, ...] = tuple(
+    model for model in SQLModel.__subclasses__() if distribution_key(table_of(model)) == "caregiver_id"
+)
+IMPORTED_TABLES = tuple(table for table in TABLES if table.info.get("line"))
+# By the kind of the lines that have the id of the row.
+LINE_TABLES = {table.name: table for table in IMPORTED_TABLES if table.info["line"] == table.name}
+PEOPLE = {kind: table for kind, table in LINE_TABLES.items() if "user_name" in table.c}  # with accounts
 
 # The tables in statements.
 CAREGIVER, CLIENT, RELATIONSHIP = table_of(Caregiver), table_of(Client), table_of(Relationship)

@@ -10,6 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from app.telemetry.wording import OperatorError
+
 ROOT = Path(__file__).parents[2]  # has the documentation and schema.graphql
 SOURCES = Path(__file__).parent / "web"
 BUILT = Path(__file__).parent / "built"
@@ -33,7 +35,7 @@ NO_PACKAGES = "npm could not install the packages of package-lock.json; is its r
 NO_BUNDLE = "the pages could not be bundled"
 
 
-class NotBuilt(Exception):
+class NotBuilt(OperatorError):
     """The message says what is missing and what to do."""
 
 

@@ -2,12 +2,13 @@
 
 import socket
 from collections.abc import Iterator
-from http.client import HTTPException
+from contextlib import closing
+from http.client import HTTPConnection, HTTPException
 from typing import Any
 
 import orjson
 
-from app.auth.limited_http import LimitedResponse
+from app.auth.limited_http import limited
 from app.db.drivers.interface import sqlite_path
 from app.db.drivers.waiting_commits import reading_waiting_commits
 from app.doctor.findings import Finding, Installation, failed, ok, warning
@@ -60,8 +61,8 @@ def check_replica(installation: Installation) -> Iterator[Finding]:
         return
     database = str(sqlite_path(installation.settings.database).absolute())
     try:
-        synced = ask(path, "POST /sync", {"path": database, "wait": True, "timeout": SYNC_SECONDS})
-        listed = ask(path, "GET /list", {})["databases"]
+        synced = ask(path, "POST", "/sync", {"path": database, "wait": True, "timeout": SYNC_SECONDS})
+        listed = ask(path, "GET", "/list", {})["databases"]
     except (OSError, ValueError, HTTPException) as error:
         yield failed("replica", f"Litestream does not respond at {path}: {error}", REPLICA_ADVICE)
         return
@@ -73,15 +74,12 @@ def check_replica(installation: Installation) -> Iterator[Finding]:
     yield failed("replica", f"{message}: {synced['error']}", REPLICA_ADVICE)
 
 
-def ask(path: str, endpoint: str, body: dict[str, Any]) -> Any:
+def ask(path: str, method: str, target: str, body: dict[str, Any]) -> Any:
     """Sends a request to Litestream, which has no TCP port, and returns the JSON of its response."""
-    content = orjson.dumps(body)
-    with socket.socket(socket.AF_UNIX) as connection:
-        connection.settimeout(2 * SYNC_SECONDS)
-        connection.connect(path)
-        connection.sendall(
-            f"{endpoint} HTTP/1.0\r\nContent-Length: {len(content)}\r\n\r\n".encode() + content
-        )
-        with LimitedResponse(MAX_RESPONSE, 2 * SYNC_SECONDS, connection) as response:
-            response.begin()
+    with closing(limited(HTTPConnection, MAX_RESPONSE, "localhost")) as connection:
+        connection.sock = socket.socket(socket.AF_UNIX)
+        connection.sock.settimeout(2 * SYNC_SECONDS)
+        connection.sock.connect(path)
+        connection.request(method, target, orjson.dumps(body))
+        with connection.getresponse() as response:
             return orjson.loads(response.read())

@@ -9,7 +9,6 @@ from app.doctor.configuration import check_keys, check_settings, check_trusted_d
 from app.doctor.database import check_access, check_database, check_migrations
 from app.doctor.findings import Finding, Installation, Verdict, failed
 from app.doctor.replication import check_hosts, check_replica, check_standby
-from app.doctor.routing import check_routing
 from app.doctor.runtime import check_audit_trail, check_clock, check_dispatcher
 from app.settings import Settings
 
@@ -31,7 +30,7 @@ def run_checks(settings: Settings) -> list[Finding]:
             found += [*migrations, *run_each(installation, check_database, check_hosts, check_standby)]
             found += run_each(installation, check_replica)
             if installation.is_migrated:
-                found += run_each(installation, check_routing, check_dispatcher, check_audit_trail)
+                found += run_each(installation, check_dispatcher, check_audit_trail)
             return found + run_each(installation, check_clock)
         finally:
             runner.run(installation.db.close())

@@ -32,8 +32,7 @@ from strawberry.execution import optimized_is_awaitable
 from strawberry.types.field import StrawberryField
 from strawberry.types.fields.resolver import INFO_PARAMSPEC, PARENT_PARAMSPEC, ROOT_PARAMSPEC, SELF_PARAMSPEC
 
-from app.engine.arguments import is_constant, plain_field
-from app.engine.inputs import Unsupported
+from app.engine.arguments import Unsupported, is_constant, plain_field
 
 Fields = list[FieldDetails]
 Collect = Callable[[GraphQLObjectType, Fields], dict[str, Fields]]

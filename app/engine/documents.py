@@ -82,8 +82,7 @@ class DocumentCache:
         return document
 
     def add(self, text: str, document: Document) -> Document:
-        self.recent.put(text, document, weight_of(len(text)))
-        return document
+        return self.recent.add(text, document, weight_of(len(text)))
 
 
 def weight_of(length: int) -> int:

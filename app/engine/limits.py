@@ -4,9 +4,9 @@
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from graphql import (
     DocumentNode,
@@ -230,15 +230,3 @@ def count_within(document: DocumentNode, limits: Limits) -> DocumentCounter:
 def check(count: int, unit: str, limit: int) -> None:
     if count > limit:
         raise TooCostly(count, unit, limit)
-
-
-def count_values(variables: Mapping[str, Any]) -> int:
-    """The values in the variables, including nested values."""
-    count = len(variables)
-    waiting = [each for each in variables.values() if isinstance(each, dict | list)]
-    while waiting:
-        container = waiting.pop()
-        count += len(container)
-        below = container.values() if isinstance(container, dict) else container
-        waiting += [each for each in below if isinstance(each, dict | list)]
-    return count

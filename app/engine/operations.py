@@ -1,14 +1,17 @@
-"""The cache of prepared operations, which is bounded."""
+"""The bounded cache of prepared operations, and the direct execution of their single root field."""
 
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
-from graphql import GraphQLError, Undefined
+from graphql import GraphQLError, GraphQLResolveInfo, Undefined
 from graphql.execution.values import VariableValues
+from strawberry.execution import optimized_is_awaitable
 
 from app.caches import BoundedCache
 from app.engine.documents import weight_of
-from app.engine.prepared import CompiledOperation, PreparedOperation
+from app.engine.prepared import CompiledOperation, PreparedOperation, RootField
 
 MAX_DOCUMENT_LENGTH = 16 * 1024
 MAX_WEIGHT = 128 * 1024  # of all cached documents, which use about 160 times their length in memory
@@ -61,15 +64,6 @@ class OperationCache:
         key = key_of(prepared, variables)
         return None if key is None else self.compiled.get(key)
 
-    def compile(self, prepared: PreparedOperation, variables: VariableValues) -> CompiledOperation | None:
-        """The operation with these variables; None if graphql-core must report invalid values."""
-        if found := prepared.compiled or self.find_compiled(prepared, variables):
-            return found
-        compiled = compile_operation(prepared, variables)
-        if compiled is not None:
-            self.add_compiled(prepared, variables, compiled)
-        return compiled
-
     def add_compiled(
         self, prepared: PreparedOperation, variables: VariableValues, compiled: CompiledOperation
     ) -> None:
@@ -104,3 +98,90 @@ def is_cacheable(value: object) -> bool:
     if isinstance(value, int):
         return value.bit_length() <= MAX_VALUE_LENGTH
     return value is None or value is Undefined or isinstance(value, Enum)
+
+
+# --- the resolver info -------------------------------------------------------------------------------
+
+Info = GraphQLResolveInfo[Any]
+
+
+class CachingInfo(Info):
+    """The resolver info with the selection cache of its prepared operation."""
+
+    resolver_cache: dict[Any, Any]
+    operation_extensions: dict[str, Any] | None  # added by Strawberry
+
+
+def caching_info(
+    plain: Iterable[Any], resolver_cache: dict[Any, Any], operation_extensions: dict[str, Any] | None
+) -> CachingInfo:
+    info: CachingInfo = CachingInfo._make(plain)
+    info.resolver_cache = resolver_cache
+    info.operation_extensions = operation_extensions
+    return info
+
+
+def resolver_cache_of(info: Info) -> dict[Any, Any]:
+    """A cache for what resolvers compute from the selection alone; empty if the operation is not prepared."""
+    return info.resolver_cache if isinstance(info, CachingInfo) else {}
+
+
+# --- a single root field ----------------------------------------------------------------------------
+
+
+@dataclass(eq=False)
+class Outcome:
+    """The result or the error of the root resolver, which runs only once: graphql-core reuses it."""
+
+    is_awaited: bool
+    value: Any = None
+    error: Exception | None = None
+
+    def resolve(  # called by graphql-core as middleware
+        self, resolver: Callable[..., Any], root: Any, info: Info, **arguments: Any
+    ) -> Any:
+        if info.path.prev is not None:
+            return resolver(root, info, **arguments)
+        return self.awaited() if self.is_awaited else self.result()
+
+    def result(self) -> Any:
+        if self.error is not None:
+            raise self.error
+        return self.value
+
+    async def awaited(self) -> Any:
+        return self.result()
+
+
+async def resolve_root(
+    prepared: PreparedOperation,
+    compiled: CompiledOperation,
+    root: RootField,
+    variables: VariableValues,
+    context: Any,
+    operation_extensions: dict[str, Any] | None,
+) -> Outcome:
+    values: tuple[Any, ...] = (
+        root.nodes[0].name.value,
+        root.nodes,
+        root.definition.type,
+        root.parent,
+        root.path,
+        prepared.schema,
+        prepared.fragment_definitions,
+        None,
+        prepared.operation,
+        variables.coerced,
+        context,
+        optimized_is_awaitable,
+        None,
+        None,  # async_helpers: Strawberry does not offer them to resolvers
+    )
+    is_awaited = False
+    try:
+        value = root.call(variables, caching_info(values, compiled.resolver_cache, operation_extensions))
+        if is_awaited := optimized_is_awaitable(value):
+            value = await value
+        return Outcome(is_awaited, value)
+    except Exception as error:
+        return Outcome(is_awaited, error=error)

@@ -20,17 +20,16 @@ from strawberry.types import ExecutionContext, ExecutionResult
 from strawberry.types.execution import PreExecutionError
 from strawberry.types.graphql import OperationType
 
+from app.engine.arguments import count_values
 from app.engine.documents import Document, DocumentCache, Rules
 from app.engine.executor import (
     CompletingExecutor,
     Executor,
     NoSuggestionsExecutor,
-    Outcome,
     StreamingExecutor,
-    resolve_root,
 )
-from app.engine.limits import Limits, TooCostly, count_values
-from app.engine.operations import OperationCache, compile_operation
+from app.engine.limits import Limits, TooCostly
+from app.engine.operations import OperationCache, Outcome, compile_operation, resolve_root
 from app.engine.prepared import CompiledOperation, PreparedOperation, prepare
 
 IS_AWAITABLE: Any = optimized_is_awaitable  # declared narrower than what graphql-core accepts
@@ -56,7 +55,13 @@ class EngineOptions:
 
 
 class PreparingSchema(strawberry.Schema):
-    """Returns the same results as Strawberry's, within limits. `prepares=False` turns preparation off."""
+    """Returns the same results as Strawberry's, within limits. `prepares=False` turns preparation off.
+
+    With limits, the context of a request has a method `charge` for points, and `expected_length`, which is
+    set to the bytes that the response may have.
+    """
+
+    rejections: tuple[type[Exception], ...] = ()  # raised by `charge` of a context
 
     def __init__(
         self, *args: Any, prepares: bool = True, engine_options: EngineOptions | None = None, **options: Any
@@ -130,11 +135,12 @@ class PreparingSchema(strawberry.Schema):
         return self.charge(context, cost)
 
     def charge(self, context: Any, cost: int) -> GraphQLError | None:
-        """Overridden to charge the caller. Returns an error to reject the operation."""
+        """Charges the sender of the request. Returns an error to reject the operation."""
+        try:
+            context.charge(cost)
+        except self.rejections as refusal:
+            return GraphQLError(str(refusal), original_error=refusal)
         return None
-
-    def expect(self, context: Any, length: int) -> None:
-        """Overridden to note how many bytes the response may have."""
 
     def cost_extension(self, cost: int) -> dict[str, Any]:
         limits = self.engine_options.limits
@@ -161,7 +167,7 @@ class PreparingSchema(strawberry.Schema):
             context.graphql_document = document.ast
             if costs := document.costs(name):
                 points = costs.points(variables)
-                self.expect(context.context, costs.bytes(variables))
+                context.context.expected_length = costs.bytes(variables)
                 operation = document.operation(name)
                 if (
                     operation and operation.operation is not Kind.SUBSCRIPTION
@@ -239,7 +245,8 @@ class PreparingSchema(strawberry.Schema):
         points = 0
         if prepared.costs is not None:
             points = prepared.costs.points(variable_values)
-            self.expect(context_value, prepared.costs.bytes(variable_values) if points >= LONG_FROM else 0)
+            length = prepared.costs.bytes(variable_values) if points >= LONG_FROM else 0
+            context_value.expected_length = length
             if refusal := self.refusal_of(points, variable_values, prepared.is_own, context_value):
                 return PreExecutionError(None, [refusal], extensions=self.cost_extension(points))
         result = await self.execute_prepared(
@@ -298,11 +305,15 @@ class PreparingSchema(strawberry.Schema):
         rows itself needs no response of GraphQL."""
         prepared = self.operations.pinned[pinned, None]
         costs = prepared.costs
-        if costs is not None and (refusal := self.charge(context, costs.points(variables))):
-            raise refusal.original_error or refusal
+        if costs is not None:
+            context.charge(costs.points(variables))
         coerced = prepared.variables.coerce(variables)
         assert coerced is not None, "the service passes valid variables to its documents"
-        compiled = self.operations.compile(prepared, coerced)
+        compiled = (
+            prepared.compiled
+            or self.operations.find_compiled(prepared, coerced)
+            or await self.compile(prepared, coerced)
+        )
         assert compiled is not None and compiled.single_root is not None
         outcome = await resolve_root(prepared, compiled, compiled.single_root, coerced, context, None)
         return outcome.result()

@@ -23,9 +23,10 @@ from app.db.statements.deliveries import (
     TAKE_DELIVERIES,
 )
 from app.db.tables import DeliveryState
-from app.events.batches import take_each
+from app.events.outbox import take_each
 from app.events.webhook import TYPES, PostResult, Webhook, WebhookEvent, body_of, headers_of, post
 from app.telemetry import counters
+from app.telemetry.wording import OperatorError
 
 logger = logging.getLogger("care.dispatch")
 
@@ -123,8 +124,8 @@ def next_state(attempts: int, is_accepted: bool) -> tuple[DeliveryState, timedel
 # --- listing and retrying, for the operator --------------------------------------------------------
 
 
-class NoSuchDelivery(Exception):
-    """The event has no delivery to retry; the message is one sentence for the operator."""
+class NoSuchDelivery(OperatorError):
+    """The event has no delivery to retry."""
 
 
 @dataclass(frozen=True)

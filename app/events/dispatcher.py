@@ -50,21 +50,19 @@ async def dispatch(
 
     Each kind of work has its own task, so a slow webhook does not delay reminders.
     """
-    works = {
-        "the dispatcher (outbox)": repeat(
-            lambda: process_outbox(db, webhook is not None, clock()), stop, pause
-        ),
-        "the dispatcher (audit trail)": repeat(lambda: seal_some(db, clock()), stop, pause),
-        "the dispatcher (removal)": repeat(lambda: clean_up(db, clock()), stop, pause * CLEANUP_PAUSES),
-        "the dispatcher (retention)": repeat(
-            lambda: expire(db, periods, clock(), stop), stop, pause * CLEANUP_PAUSES
-        ),
-    }
+    works = [
+        ("outbox", pause, lambda: process_outbox(db, webhook is not None, clock())),
+        ("audit trail", pause, lambda: seal_some(db, clock())),
+        ("removal", pause * CLEANUP_PAUSES, lambda: clean_up(db, clock())),
+        ("retention", pause * CLEANUP_PAUSES, lambda: expire(db, periods, clock(), stop)),
+    ]
     if webhook is not None:
-        works["the dispatcher (webhook)"] = repeat(lambda: deliver(db, webhook, clock), stop, pause)
+        works.append(("webhook", pause, lambda: deliver(db, webhook, clock)))
     tasks = [
-        asyncio.create_task(keep_running(part, work, pause * ERROR_PAUSES, stop))
-        for part, work in works.items()
+        asyncio.create_task(
+            keep_running(f"the dispatcher ({name})", repeat(work, stop, between), pause * ERROR_PAUSES, stop)
+        )
+        for name, between, work in works
     ]
     try:
         await stop.wait()

@@ -1,9 +1,13 @@
-"""The outbox: turns due reminders into events, and adds a delivery for each event."""
+"""The outbox: turns due reminders into events, and adds a delivery for each event. Finds waiting rows of all
+caregivers, and processes them in one transaction per caregiver."""
 
+import logging
+from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
 from functools import partial
+from itertools import groupby
 
-from app.db.drivers.interface import Database
+from app.db.drivers.interface import Database, DatabaseUnavailable, Result
 from app.db.sql import Operation, selecting
 from app.db.statements.dispatch import (
     ADD_DELIVERIES,
@@ -17,9 +21,15 @@ from app.db.statements.dispatch import (
     TAKE_REMINDERS,
 )
 from app.db.tables import ReminderState
-from app.events.batches import take_each
+
+logger = logging.getLogger("care.dispatch")
+
+Keys = list[tuple[int, int]]  # rows of a caregiver id and the id of a waiting row
+# Locks and processes rows: moment, caregiver id, row ids. Returns the ids of the processed rows.
+Take = Callable[[datetime, int, list[int]], Operation[list[int]]]
 
 WAIT_FOR_WEBHOOK = timedelta(days=1)
+BATCH_SIZE = 100  # in one transaction
 
 
 async def remind(db: Database, now: datetime) -> bool:
@@ -65,3 +75,35 @@ def queueing_deliveries(
         if has_webhook:
             yield ADD_DELIVERIES, {**values, "events": locked}
     return locked
+
+
+# --- batches --------------------------------------------------------------------------------------
+
+
+async def take_each(
+    db: Database,
+    found: Keys,
+    take: Callable[[int, list[int]], Operation[list[Result]]],
+    taken: list[Result] | None = None,
+) -> list[Result]:
+    """Runs `take` in one transaction per caregiver and batch, and returns all results. An error with the rows
+    of one caregiver is logged and does not delay others.
+
+    Raises DatabaseUnavailable. A caller that needs the results up to this error passes the list `taken`.
+    """
+    taken = [] if taken is None else taken
+    for caregiver, ids in batches_of(found):
+        try:
+            taken += await db.write(take(caregiver, ids))
+        except DatabaseUnavailable:
+            raise  # the next caregiver would fail as well
+        except Exception:
+            logger.exception("waiting rows of caregiver %s cannot be processed", caregiver)
+    return taken
+
+
+def batches_of(found: Keys) -> Iterator[tuple[int, list[int]]]:
+    for caregiver, keys in groupby(sorted(map(tuple, found)), key=lambda key: key[0]):
+        ids = [id for _, id in keys]
+        for at in range(0, len(ids), BATCH_SIZE):
+            yield caregiver, ids[at : at + BATCH_SIZE]

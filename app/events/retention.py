@@ -26,18 +26,20 @@ from app.db.statements.deliveries import FIND_OLD_DELIVERIES, REMOVE_DELIVERIES
 from app.db.statements.dispatch import SEARCH_LIMIT
 from app.db.statements.idempotency_keys import REMOVE_IDEMPOTENCY_KEYS
 from app.db.statements.retention import (
+    FIND_DEAD,
+    FIND_DRAFTS,
+    REMOVE_DEAD,
+    REMOVE_EVENTS,
     Find,
-    finding_dead,
-    finding_drafts,
+    finding,
     finding_events,
     marking_removed,
-    removing_dead,
     removing_drafts,
-    removing_events,
 )
-from app.events.batches import Take, take_each
 from app.events.deliveries import updating
+from app.events.outbox import Take, take_each
 from app.settings import Retention
+from app.telemetry.wording import OperatorError
 
 logger = logging.getLogger("care.dispatch")
 
@@ -46,15 +48,15 @@ IDEMPOTENCY_KEY_PERIOD = timedelta(hours=48)
 MAX_VERIFIED = 200  # seals in one read; each covers at most some hundred records
 
 
-class RetentionRefused(Exception):
+class RetentionRefused(OperatorError):
     """Audit records were changed after they were sealed, so none is removed."""
 
 
 # By the name of the period. Deliveries come before events, since an event with a delivery is kept.
 KINDS: tuple[tuple[str, Find, Take], ...] = (
-    ("deliveries", finding_dead, removing_dead),
-    ("events", finding_events, removing_events),
-    ("drafts", finding_drafts, removing_drafts),
+    ("deliveries", partial(finding, FIND_DEAD), partial(updating, REMOVE_DEAD)),
+    ("events", finding_events, partial(updating, REMOVE_EVENTS)),
+    ("drafts", partial(finding, FIND_DRAFTS), removing_drafts),
 )
 AUDIT = "audit"
 

@@ -17,6 +17,7 @@ from urllib.parse import SplitResult, urlsplit
 import orjson
 
 from app.auth.key_sources import is_loopback
+from app.auth.limited_http import words_for
 from app.db.moments import moment_as_text
 from app.db.tables import EventKind
 from app.settings import Settings, SettingsError
@@ -147,6 +148,14 @@ RESPONSE_SECONDS = 10  # from the lookup of the host to the headers of the respo
 MAX_HEAD = 65_536  # bytes of the response headers and of all interim responses before them
 MAX_INTERIM = 8  # interim responses, such as `100 Continue`
 PIECE_SECONDS = 0.01  # between two reads, so that a receiver that sends single bytes takes little time
+REASONS: dict[type[Exception], str] = {
+    TimeoutError: "no response in time",
+    ConnectionRefusedError: "connection refused",
+    socket.gaierror: "no such host",
+    ssl.SSLCertVerificationError: "certificate not trusted",
+    ssl.SSLError: "no TLS",
+    ConnectionError: "connection closed",
+}
 STATUS = re.compile(rb"HTTP/1\.[01] ([1-5][0-9][0-9])(?:[ \r]|$)")
 
 
@@ -165,20 +174,8 @@ async def post(
     try:
         async with asyncio.timeout(seconds):
             status = await send_request(webhook, headers, body)
-    except TimeoutError:
-        return PostResult("no response in time")
-    except ConnectionRefusedError:
-        return PostResult("connection refused")
-    except socket.gaierror:
-        return PostResult("no such host")
-    except ssl.SSLCertVerificationError:
-        return PostResult("certificate not trusted")
-    except ssl.SSLError:
-        return PostResult("no TLS")
-    except ConnectionError:
-        return PostResult("connection closed")
-    except OSError:
-        return PostResult("no connection")
+    except OSError as fault:
+        return PostResult(words_for(fault, REASONS) or "no connection")
     return PostResult(str(status), is_accepted=200 <= status < 300) if status else PostResult("no HTTP")
 
 

@@ -7,8 +7,7 @@ from time import monotonic
 
 from starlette.types import Scope, Send
 
-from app.http.headers import NO_STORE, SECURITY_HEADERS, Headers
-from app.http.messages import header, request_id_of
+from app.http.messages import NO_STORE, SECURITY_HEADERS, Headers, header, request_id_of
 from app.settings import ORIGIN
 
 logger = logging.getLogger("care.cors")

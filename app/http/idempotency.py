@@ -8,9 +8,9 @@ from dataclasses import replace
 
 from starlette.types import Scope
 
-from app.care.budgets import POINTS_PER_STORED_KIB
+from app.care.budgets import KIB, POINTS_PER_STORED_KIB
 from app.care.context import Context
-from app.care.errors import KeyInUse, Unreadable
+from app.care.errors import InvalidValue, KeyInUse
 from app.care.idempotency import IdempotentRequest, KeyScope, Outcome, finding_result, storing_response
 from app.db.drivers.interface import DatabaseUnavailable
 from app.http.messages import Reply
@@ -31,7 +31,7 @@ def read_key(scope: Scope) -> str:
     """The key of the request. A repeated header is rejected."""
     keys: list[bytes] = [value.strip(b" \t") for name, value in scope["headers"] if name == HEADER]
     if len(keys) != 1 or VISIBLE.fullmatch(keys[0]) is None:
-        raise Unreadable("Idempotency-Key", "must be 1 to 255 visible ASCII characters")
+        raise InvalidValue("Idempotency-Key", "must be 1 to 255 visible ASCII characters")
     return keys[0].decode("ascii")
 
 
@@ -71,8 +71,7 @@ async def run_once(running: set[KeyScope], ctx: Context, request: IdempotentRequ
 
 async def store_reply(ctx: Context, request: IdempotentRequest, reply: Reply) -> None:
     """Ignores database failures: a missing reply is rebuilt from the stored result of the change."""
-    if ctx.budget is not None:
-        ctx.budget.charge_bytes(len(reply.body), POINTS_PER_STORED_KIB)
+    ctx.budget.charge(len(reply.body) // KIB * POINTS_PER_STORED_KIB, needed=0)
     try:
         await ctx.db.write(storing_response(request, reply.status, reply.body))
     except DatabaseUnavailable as fault:

@@ -9,14 +9,34 @@ import orjson
 from starlette.requests import ClientDisconnect
 from starlette.types import Message, Receive, Scope, Send
 
-from app.http.errors import NotEnoughMemory
-from app.http.headers import JSON, NO_STORE, RETRY_AFTER, SECURITY_HEADERS, Headers, rate_limit_headers
+from app.care.budgets import KIB, MINUTE, Budget
 from app.telemetry.logs import REQUEST_ID
+
+Headers = tuple[tuple[bytes, bytes], ...]
+
+JSON = (b"content-type", b"application/json")
+NO_STORE = (b"cache-control", b"no-store")
+RETRY_AFTER = (b"retry-after", b"1")  # seconds; of every 503
+HEADERS_OF_ERROR = {401: ((b"www-authenticate", b"Bearer"),), 503: (RETRY_AFTER,)}  # by status
+SECURITY_HEADERS = (  # of every response, see docs/decisions/0023
+    (b"x-content-type-options", b"nosniff"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
+    (b"cross-origin-opener-policy", b"same-origin"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+)
 
 SAFE_REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 HEADERS_BY_NAME = "headers_by_name"  # key of the scope: the headers as a dict, built when first needed
 BLANKS = b" \t"  # not part of a header value (RFC 9110, section 5.5)
 ENCODED = "the body must not have a content encoding"
+
+
+class NotEnoughMemory(Exception):
+    """The request cannot be parsed now; a retry may succeed."""
+
+    def __init__(self) -> None:
+        super().__init__("the server has not enough memory to parse the request; nothing was changed")
 
 
 class Reply(NamedTuple):
@@ -40,13 +60,24 @@ async def send_reply(scope: Scope, send: Send, reply: Reply, request_id: str) ->
     ]
     budget = scope["state"].get("budget")
     if budget is not None:
-        budget.charge_bytes(len(reply.body))  # also of a HEAD, whose body was made
+        budget.charge(len(reply.body) // KIB, needed=0)  # also of a HEAD, whose body was made
         headers += rate_limit_headers(budget)
         if reply.status == 429 and not any(name == RETRY_AFTER[0] for name, _ in reply.headers):
             headers.append((RETRY_AFTER[0], b"%d" % budget.wait))
     body = b"" if scope["method"] == "HEAD" else reply.body  # a HEAD has the headers of a GET
     await send({"type": "http.response.start", "status": reply.status, "headers": headers})
     await send({"type": "http.response.body", "body": body})
+
+
+def rate_limit_headers(budget: Budget | None) -> list[tuple[bytes, bytes]]:
+    """draft-ietf-httpapi-ratelimit-headers: the quota, the remainder, and the seconds until it is full."""
+    if budget is None or not budget.points:
+        return []
+    left, seconds = max(0, int(budget.left)), budget.seconds_until_full()
+    return [
+        (b"ratelimit-policy", b'"default";q=%d;w=%d' % (budget.points, MINUTE)),
+        (b"ratelimit", b'"default";r=%d;t=%d' % (left, seconds)),
+    ]
 
 
 def with_default_headers(scope: Scope, send: Send) -> Send:

@@ -6,12 +6,15 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from time import perf_counter
+from typing import Any
 
 import orjson
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.http.cors import AllowedOrigins, is_preflight, send_preflight
-from app.http.errors import legacy_error, request_error
+from app.http.errors import Failure, legacy_reply, request_error
 from app.http.health import HEALTH
 from app.http.messages import Reply, header, request_id_of, send_reply, with_default_headers
 from app.http.paths import ASSIGNMENTS, ROOT, SESSIONS
@@ -33,12 +36,13 @@ logger = logging.getLogger("care.requests")
 class Router:
     """Compares the path itself, because Starlette's router would try its routes one by one."""
 
-    app: ASGIApp  # every other path
+    pages: ASGIApp  # every other path, and the lifespan
     graphql: ASGIApp
     legacy: ASGIApp
     origins: AllowedOrigins
     logs_requests: bool
     trace: Callable[[Scope, str], AbstractContextManager[None]] | None  # of a request with its route
+    vitals: Any  # of the process, which decide its exit code
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -52,7 +56,7 @@ class Router:
             elif path == "/gateway" or path.startswith("/gateway/"):
                 contract, methods = self.legacy, b"GET, HEAD, PUT"
             else:
-                await self.app(scope, receive, with_default_headers(scope, send))
+                await self.pages(scope, receive, with_default_headers(scope, send))
                 return
             if self.origins.is_enabled:
                 self.origins.set_headers(scope)
@@ -63,6 +67,11 @@ class Router:
             else:
                 with self.trace(scope, route_of(path)):
                     await contract(scope, receive, send)
+        except Exception as fault:
+            if "status" not in scope["state"]:  # nothing was sent
+                response = await respond_500(Request(scope), fault)
+                await response(scope, receive, with_default_headers(scope, send))
+            raise
         finally:
             if status := scope["state"].get("status", 500):  # 0: a stream, which has its own metrics
                 labels = (route_of(path), method_of(scope), status)
@@ -78,10 +87,11 @@ class Router:
             return
         request_id = request_id_of(scope)
         if scope["path"] == "/graphql":
-            body = request_error(NOT_ALLOWED, "FORBIDDEN", request_id)
+            body = request_error(NOT_ALLOWED, Failure.FORBIDDEN, request_id)
+            reply = Reply(orjson.dumps(body), Failure.FORBIDDEN.older)
         else:
-            body = legacy_error(403, NOT_ALLOWED, scope["path"])
-        await send_reply(scope, send, Reply(orjson.dumps(body), 403), request_id)
+            reply = legacy_reply(scope, Failure.FORBIDDEN.legacy, NOT_ALLOWED)
+        await send_reply(scope, send, reply, request_id)
 
     async def run_other(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Runs websockets, and the lifespan events of ASGI."""
@@ -89,7 +99,12 @@ class Router:
             with nullcontext() if self.trace is None else self.trace(scope, "/graphql"):
                 await self.graphql(scope, *count_socket(receive, send))
         else:
-            await self.app(scope, receive, with_default_headers(scope, send))
+            await self.pages(scope, receive, with_default_headers(scope, send))
+
+
+async def respond_500(request: Request, fault: Exception) -> Response:
+    """Handles an unexpected error. The server logs it."""
+    return PlainTextResponse("Internal error", 500)
 
 
 def route_of(path: str) -> str:

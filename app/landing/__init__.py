@@ -3,7 +3,9 @@
 from collections.abc import Callable
 from datetime import datetime
 from functools import cache
+from pathlib import Path
 
+import orjson
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
@@ -15,10 +17,11 @@ from app.dev.ide.page import demo_tokens
 from app.dev.quickstart import homework, quickstart_text
 from app.landing.page import start_page
 from app.rest_compat.deprecation import deprecation_notice
-from app.rest_compat.description import YAML, as_json
 from app.schema.schema import Schema, schema_text
 from app.settings import Settings
 from app.version import own_version
+
+YAML = (Path(__file__).parents[1] / "rest_compat/openapi.yaml").read_bytes()
 
 
 def landing_routes(
@@ -74,7 +77,15 @@ async def openapi_yaml(request: Request) -> Response:
 
 
 async def openapi_json(request: Request) -> Response:
-    return Response(as_json(), media_type="application/json")
+    return Response(openapi_as_json(), media_type="application/json")
+
+
+@cache
+def openapi_as_json() -> bytes:
+    import yaml  # a slow import that most processes do not need
+
+    document = yaml.load(YAML, getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+    return orjson.dumps(document, option=orjson.OPT_INDENT_2)
 
 
 def plain_text(settings: Settings) -> str:

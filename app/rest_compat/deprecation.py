@@ -2,7 +2,7 @@
 
 from email.utils import format_datetime
 
-from app.http.headers import Headers
+from app.http.messages import Headers
 from app.settings import Settings
 
 SUCCESSOR = '</graphql>; rel="successor-version"'

@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo
 
 import orjson
 
-from app.care.errors import Incomplete, Refused, Unreadable
+from app.care.errors import Incomplete, InvalidValue, Refused
 from app.care.homework import MAX_BOOKS, MAX_REMINDERS
 from app.db.tables import MAX_ID
 from app.http.messages import parse_json
@@ -21,7 +21,7 @@ TIME = re.compile(r"([0-9]{2}):([0-9]{2})")
 class NotAnObject(Refused):
     """The body is JSON of another type than an object, or no JSON."""
 
-    code = Unreadable.code
+    code = InvalidValue.code
 
 
 def read_homework(body: bytes, zone: ZoneInfo) -> dict[str, Any]:
@@ -77,16 +77,16 @@ def is_missing(value: object) -> bool:
 
 def read_ids(value: object) -> list[int]:
     if not isinstance(value, list):
-        raise Unreadable("bookIds", "must be an array of integers")
+        raise InvalidValue("bookIds", "must be an array of integers")
     if len(value) > MAX_BOOKS:
-        raise Unreadable("bookIds", f"may hold at most {MAX_BOOKS} books")
+        raise InvalidValue("bookIds", f"may hold at most {MAX_BOOKS} books")
     return [read_id(item, "bookIds") for item in value]
 
 
 def read_id(value: object, member: str) -> int:
     """A JSON integer; `true`, an int in Python, is rejected."""
     if type(value) is not int or not 0 <= value <= MAX_ID:
-        raise Unreadable(member, "must be an integer id")
+        raise InvalidValue(member, "must be an integer id")
     return value
 
 
@@ -94,13 +94,13 @@ def read_remind_dates(value: object, zone: ZoneInfo) -> list[datetime]:
     if value is None:
         return []
     if not isinstance(value, list):
-        raise Unreadable("remindDates", "must be an array of objects")
+        raise InvalidValue("remindDates", "must be an array of objects")
     if len(value) > MAX_REMINDERS:
-        raise Unreadable("remindDates", f"may hold at most {MAX_REMINDERS} moments")
+        raise InvalidValue("remindDates", f"may hold at most {MAX_REMINDERS} moments")
     moments = []
     for index, item in enumerate(value):
         if not isinstance(item, dict):
-            raise Unreadable("remindDates", "must be an array of objects")
+            raise InvalidValue("remindDates", "must be an array of objects")
         moments.append(read_local_time(item, "date", "time", zone, prefix=f"remindDates[{index}]."))
     return moments
 
@@ -114,19 +114,19 @@ def read_local_time(
     date = DATE.fullmatch(date_text) if isinstance(date_text, str) else None
     time = TIME.fullmatch(time_text) if isinstance(time_text, str) else None
     if date is None:
-        raise Unreadable(prefix + date_member, "must be a date like 2026/11/21 or 2026-11-21")
+        raise InvalidValue(prefix + date_member, "must be a date like 2026/11/21 or 2026-11-21")
     if time is None:
-        raise Unreadable(prefix + time_member, "must be a time like 18:30")
+        raise InvalidValue(prefix + time_member, "must be a time like 18:30")
     year, _, month, day = date.groups()
     try:
         local = datetime(int(year), int(month), int(day), tzinfo=zone)
     except ValueError:
-        raise Unreadable(prefix + date_member, "is no date of the calendar") from None
+        raise InvalidValue(prefix + date_member, "is no date of the calendar") from None
     try:
         local = local.replace(hour=int(time[1]), minute=int(time[2]))
         moment = local.astimezone(UTC)
     except (ValueError, OverflowError):
-        raise Unreadable(prefix + time_member, "is no time of the day") from None
+        raise InvalidValue(prefix + time_member, "is no time of the day") from None
     if moment.astimezone(zone) != local:  # equal zones compare local times
-        raise Unreadable(prefix + time_member, "is skipped by a clock change on that day")
+        raise InvalidValue(prefix + time_member, "is skipped by a clock change on that day")
     return moment

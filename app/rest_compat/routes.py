@@ -16,24 +16,29 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from app.auth.authenticator import Authenticator
 from app.care.context import Context, Role
-from app.care.errors import CareError, KeyInUse, NotAllowed, Unreadable
+from app.care.errors import CareError, InvalidValue
 from app.care.idempotency import KeyScope
 from app.db.audit.records import ASSIGNMENTS
-from app.db.drivers.interface import DatabaseUnavailable
 from app.db.tables import Contract, TimeState
 from app.http import paths
-from app.http.errors import OVERLOADED, NotEnoughMemory
-from app.http.headers import Headers
+from app.http.errors import BY_CODE, Failure, RequestRejected, explain, legacy_reply
 from app.http.idempotency import HEADER, idempotency_for, read_key, run_once
-from app.http.messages import ENCODED, Reply, header, is_encoded, read_body, request_id_of, send_reply
+from app.http.messages import (
+    ENCODED,
+    Headers,
+    Reply,
+    header,
+    is_encoded,
+    read_body,
+    request_id_of,
+    send_reply,
+)
 from app.rest_compat import bodies
-from app.rest_compat.errors import LegacyError, error_reply, refusal
 from app.rest_compat.homework import read_homework
 from app.rest_compat.usage import Usage
-from app.schema.errors import INTERNAL
 from app.schema.schema import Schema
 from app.schema.types.lists import LARGEST_INT
-from app.schema.types.node import read_number
+from app.schema.types.scalars import read_number
 
 FOLDER = Path(__file__).parent / "documents"
 CLIENT_SESSIONS, CAREGIVER_ASSIGNMENTS, CAREGIVER_ASSIGNMENT, ASSIGN_HOMEWORK = (
@@ -106,7 +111,7 @@ def build_legacy(
         homework = read_homework(body, zone)
         payload = await schema.resolve(ASSIGN_HOMEWORK, {"input": homework}, ctx)
         if errors := payload.user_errors:
-            raise refusal(errors[0].code, errors[0].message)
+            raise RequestRejected(errors[0].message, BY_CODE[errors[0].code])
         return {"message": payload.message}
 
     async def list_page(ctx: Context, scope: Scope, document: str, body: bodies.Body) -> dict[str, Any]:
@@ -145,29 +150,22 @@ async def respond(scope: Scope, receive: Receive, methods: Handlers) -> Reply:
         handler = choose(methods, scope["method"])
         body = await handler(scope, receive)
         return body if isinstance(body, Reply) else Reply(orjson.dumps(body))
-    except LegacyError as error:
-        return error_reply(scope, error)
-    except KeyInUse as error:  # its code has two statuses
-        return error_reply(scope, LegacyError(409, error.message))
-    except CareError as error:
-        return error_reply(scope, refusal(error.code, error.message))
-    except (DatabaseUnavailable, NotEnoughMemory) as fault:
-        logger.error("request %s: %s (%s)", scope["state"]["request_id"], fault, fault.__cause__)
-        return error_reply(scope, refusal(OVERLOADED, str(fault)))
     except ClientDisconnect:
-        return error_reply(scope, LegacyError(400, "the body did not arrive"))  # never delivered
-    except Exception:
-        logger.exception("fault in request %s", scope["state"]["request_id"])
-        return error_reply(scope, refusal(INTERNAL, "Internal error"))
+        return legacy_reply(scope, 400, "the body did not arrive")  # never delivered
+    except Exception as error:
+        failure, message = explain(error, scope["state"]["request_id"], logger)
+        headers = error.headers if isinstance(error, RequestRejected) else ()
+        return legacy_reply(scope, failure.legacy, message, headers)
 
 
 def choose(methods: Handlers, method: str) -> Handler:
     if not methods:
-        raise LegacyError(404, "no such path")
+        raise RequestRejected("no such path", Failure.NOT_FOUND)
     handler = methods.get("GET" if method == "HEAD" else method)
     if handler is None:
-        allowed = [*methods, *(["HEAD"] if "GET" in methods else [])]
-        raise LegacyError(405, "no such method on this path", ", ".join(sorted(allowed)))
+        allowed = ", ".join(sorted([*methods, *(["HEAD"] if "GET" in methods else [])]))
+        message = "no such method on this path"
+        raise RequestRejected(message, Failure.METHOD, ((b"allow", allowed.encode()),))
     return handler
 
 
@@ -189,11 +187,10 @@ async def authenticate(scope: Scope, role: Role, path: str) -> Context:
         usage.note_anonymous(path, authenticator.clock())
         raise
     usage.note(path, ctx, scope)
-    state["budget"] = ctx.budget or state.get("budget")
-    try:
-        ctx.signed_in_as(role)
-    except NotAllowed as refusal:
-        raise await ctx.refused(OPERATIONS[path], refusal, ids_in(scope)) from None
+    viewer = ctx.signed_in()
+    state["budget"] = ctx.budget
+    if viewer.role is not role:
+        await ctx.require_role(role, OPERATIONS[path], ids_in(scope))
     return ctx
 
 
@@ -210,7 +207,7 @@ def last_part(scope: Scope) -> str:
 def read_time_state(parameters: Parameters) -> str:
     given = parameters.get("time-state", [])
     if len(given) != 1 or given[0] not in TIME_STATES:
-        raise Unreadable("time-state", "must be one of RUNNING, FUTURE, COMPLETED")
+        raise InvalidValue("time-state", "must be one of RUNNING, FUTURE, COMPLETED")
     return given[0]
 
 
@@ -229,7 +226,7 @@ def read_count(text: str, default: int) -> int:
 
 def read_path_id(text: str) -> str:
     if read_number(text) is None:
-        raise Unreadable("id", "must be an integer id")
+        raise InvalidValue("id", "must be an integer id")
     return text
 
 
@@ -237,10 +234,10 @@ async def read_json_body(request: Request, most: int) -> bytes:
     """Rejects a body that is too long, not declared as JSON or compressed."""
     body = await read_body(request.scope, request.receive, most)
     if body is None:
-        raise LegacyError(413, f"the body may have at most {most} bytes")
+        raise RequestRejected(f"the body may have at most {most} bytes", Failure.TOO_LONG)
     kind = request.headers.get("content-type", "application/json").partition(";")[0].strip().lower()
     if kind != "application/json":
-        raise LegacyError(415, "the content type must be application/json")
+        raise RequestRejected("the content type must be application/json", Failure.CONTENT_TYPE)
     if is_encoded(request.scope):
-        raise LegacyError(415, ENCODED)
+        raise RequestRejected(ENCODED, Failure.CONTENT_TYPE)
     return body

@@ -5,14 +5,12 @@ from typing import Any
 
 import strawberry
 from graphql import FieldNode, GraphQLError, GraphQLSyntaxError
-from strawberry.types import ExecutionResult
 
-from app.care.errors import CareError, Refused, ResponseTooLong, UserErrorCode, WrongAnswer, WrongAnswers
-from app.db.drivers.interface import DatabaseUnavailable, OutcomeUnknown
+from app.care.errors import Refused, UserErrorCode, WrongAnswer, WrongAnswers
 from app.db.tables import Question
 from app.engine.limits import TooCostly
-from app.http.errors import OUTCOME_UNKNOWN, OVERLOADED
-from app.schema.types.node import global_id
+from app.http.errors import INTERNAL_ERROR, Failure, failure_of
+from app.schema.types.scalars import global_id
 from app.telemetry import counters
 
 # The parts of graphql-core 3.3's messages that quote the input.
@@ -20,9 +18,6 @@ QUOTES = re.compile(
     r"[,;] found: .*|(?<!invalid value)(?<= value): .*|(?<=String) ['\"].*|(?<=\?) Found: .*", re.DOTALL
 )
 QUOTE_BEFORE = re.compile(r"(?<=Value )'.*' (?=does not exist in '\w+' enum)", re.DOTALL)
-
-INTERNAL = "INTERNAL"
-TOO_COSTLY = ResponseTooLong.code
 
 
 @strawberry.type(description="A correctable problem with the input.")
@@ -55,22 +50,16 @@ def path_of_answer(wrong: WrongAnswer) -> list[str]:
     return ["answers", global_id(Question.__name__, wrong.question_id)]
 
 
-def code_of(error: GraphQLError) -> str:
-    """The code of a rule, of GraphQL itself, or INTERNAL for unexpected exceptions."""
+def failure_in(error: GraphQLError) -> Failure:
+    """The failure of a rule, of GraphQL itself, or INTERNAL for unexpected exceptions."""
     if isinstance(error, TooCostly):
-        return TOO_COSTLY
+        return Failure.TOO_COSTLY
     original = error.original_error
     if is_wrong_value(error):
-        return INTERNAL
-    if isinstance(original, CareError):
-        return original.code
-    if isinstance(original, OutcomeUnknown):
-        return OUTCOME_UNKNOWN
-    if isinstance(original, DatabaseUnavailable):
-        return OVERLOADED
+        return Failure.INTERNAL
     if original is not None and not isinstance(original, GraphQLError) and not is_unreadable_literal(error):
-        return INTERNAL
-    return "GRAPHQL_PARSE_FAILED" if isinstance(error, GraphQLSyntaxError) else "GRAPHQL_VALIDATION_FAILED"
+        return failure_of(original)
+    return Failure.NOT_PARSED if isinstance(error, GraphQLSyntaxError) else Failure.NOT_VALID
 
 
 def is_wrong_value(error: GraphQLError) -> bool:
@@ -89,13 +78,13 @@ def is_unreadable_literal(error: GraphQLError) -> bool:
 
 def format_error(error: GraphQLError, request_id: str) -> dict[str, Any]:
     """An error for the response. An internal error has only its request id, which the log has too."""
-    code = code_of(error)
-    counters.codes[code] += 1
+    failure = failure_in(error)
+    counters.codes[failure.code] += 1
     if isinstance(error, TooCostly):
         counters.limits[error.unit] += 1
     body: dict[str, Any] = dict(error.formatted)
-    body["message"] = "Internal error" if code == INTERNAL else without_input(error.message)
-    body["extensions"] = {"code": code, "requestId": request_id}
+    body["message"] = INTERNAL_ERROR if failure is Failure.INTERNAL else without_input(error.message)
+    body["extensions"] = {"code": failure.code, "requestId": request_id}
     return body
 
 
@@ -105,20 +94,3 @@ def without_input(message: str) -> str:
     if quoting is None:
         return cut
     return cut[: quoting.start()] + ("" if quoting[0].startswith(" Found") else ".")
-
-
-def position_of(error: GraphQLError) -> tuple[object, ...]:
-    """Sorts the errors of fields as the document does. They occur in the order in which statements end."""
-    if error.path is None or not error.locations:
-        return ()
-    return (error.locations[0], *((isinstance(step, str), step) for step in error.path))
-
-
-def response_body(result: ExecutionResult, request_id: str) -> dict[str, Any]:
-    response: dict[str, Any] = {"data": result.data}
-    if result.errors:
-        errors = sorted(result.errors, key=position_of)
-        response["errors"] = [format_error(error, request_id) for error in errors]
-    if result.extensions:
-        response["extensions"] = result.extensions
-    return response

@@ -4,16 +4,14 @@ from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
 import strawberry
-from strawberry import ID
 
 from app.care import answers as care_answers
 from app.care import assignment_changes, feedback, homework, new_sessions, questions, sessions
 from app.care.answers import get_my_answer_sets
 from app.care.assignments import get_my_assignments
-from app.care.context import Context, Role
-from app.care.errors import DraftConflict, Incomplete, Refused
+from app.care.context import Context, Role, read_one
+from app.care.errors import DraftConflict, Refused
 from app.db.reader.plans import Row
-from app.db.reader.selection import Selection
 from app.db.tables import AnswerSet, Assignment, Book, Client, Feedback, Question, Session, Table
 from app.schema.errors import user_errors
 from app.schema.inputs import (
@@ -41,43 +39,31 @@ from app.schema.inputs import (
     WithdrawAssignmentInput,
     WithdrawAssignmentPayload,
 )
-from app.schema.selection import Info, read_one, selected_member
-from app.schema.types.node import read_id, read_optional_id
+from app.schema.selection import Info, selected_member
+from app.schema.types.scalars import read_id, read_input_id
 
 ASSIGNED = "The assignments were added to the session."
 Payload = TypeVar("Payload")
 
 
 async def require_role(info: Info, role: Role) -> Context:
-    """Checks the role first; a rejection is recorded in the audit log."""
+    """Checks the role before the selection; a rejection is recorded in the audit log."""
     await info.context.require_role(role, info.field_name)
     return info.context
-
-
-def refuse_missing(**given: str | list[ID]) -> None:
-    """Required texts and ids must not be blank, and lists of ids neither empty nor with a blank item."""
-    missing = [
-        name
-        for name, value in given.items()
-        if not value or not all(map(str.strip, value if isinstance(value, list) else [value]))
-    ]
-    if missing:
-        raise Incomplete(*missing)
 
 
 async def change_one(
     info: Info,
     payload: type[Payload],
     member: str,
-    change: Callable[[Context, Selection | None], Awaitable[Row | None]],
-    **required: str,
+    change: Callable[..., Awaitable[Row | None]],
+    *given: object,
 ) -> Payload:
     """The payload of a mutation by which a caregiver changes one object; `change` returns its `member`."""
     ctx = await require_role(info, Role.CAREGIVER)
     selection = selected_member(info, member, Session if member == "session" else Assignment)
     try:
-        refuse_missing(**required)
-        return payload(**{member: await change(ctx, selection), "user_errors": []})
+        return payload(**{member: await change(ctx, *given, selection), "user_errors": []})
     except Refused as refusal:
         return payload(**{member: None, "user_errors": user_errors(refusal)})
 
@@ -85,6 +71,12 @@ async def change_one(
 def row_under(info: Info, name: str, table: Table, number: int) -> Awaitable[Any]:
     """The row for the payload member `name`; None if not selected or deleted meanwhile."""
     return read_one(ROWS[table], info.context, number, selected_member(info, name, table))
+
+
+def check_selected(info: Info, **members: Table) -> None:
+    """Rejects arguments out of range in what the payload selects. Called before the change is made."""
+    for name, table in members.items():
+        selected_member(info, name, table)
 
 
 ROWS: dict[Table, Any] = {
@@ -97,7 +89,7 @@ ROWS: dict[Table, Any] = {
 def read_homework(session_id: int | None, given: AssignHomeworkInput | SessionHomeworkInput) -> Any:
     return homework.Homework(
         session_id=session_id,
-        book_ids=tuple(read_id(book_id, Book) for book_id in given.book_ids),
+        book_ids=tuple([read_input_id(book_id, Book) for book_id in given.book_ids]),
         start_date=given.start_date,
         end_date=given.end_date,
         remind_dates=tuple(given.remind_dates or ()),
@@ -106,16 +98,9 @@ def read_homework(session_id: int | None, given: AssignHomeworkInput | SessionHo
 
 def read_new_session(input: CreateSessionInput) -> new_sessions.NewSession:
     given, repeat = input.homework, input.repeat
-    if input.client_id is None:
-        required: dict[str, Any] = {"clientOpptId": input.client_oppt_id or ""}
-    else:
-        required = {"clientId": input.client_id}
-    required["title"] = input.title
-    if given is not None:
-        required["homework.bookIds"] = given.book_ids
-    refuse_missing(**required)
+    client_id = None if input.client_id is None else read_input_id(input.client_id, Client) or 0
     return new_sessions.NewSession(
-        client_id=read_optional_id(input.client_id, Client),
+        client_id=client_id,
         oppt_id=input.client_oppt_id,
         title=input.title,
         description=input.description or "",
@@ -129,7 +114,7 @@ def read_new_session(input: CreateSessionInput) -> new_sessions.NewSession:
 
 def read_answers(input: SaveAnswersInput | SubmitAnswersInput) -> care_answers.Answers:
     return care_answers.Answers(
-        read_id(input.assignment_id, Assignment),
+        read_input_id(input.assignment_id, Assignment),
         tuple(questions.GivenAnswer(read_id(one.question_id, Question), one.answer) for one in input.answers),
         input.revision or 0,
     )
@@ -149,11 +134,9 @@ class Mutation:
     @strawberry.mutation(description="Create one or more sessions with a client. Caregivers only.")
     async def create_session(self, info: Info, input: CreateSessionInput) -> CreateSessionPayload:
         ctx = await require_role(info, Role.CAREGIVER)
+        selection = selected_member(info, "sessions", Session)
         try:
-            new_session = read_new_session(input)
-            rows: Any = await new_sessions.create_session(
-                ctx, new_session, selected_member(info, "sessions", Session)
-            )
+            rows: Any = await new_sessions.create_session(ctx, read_new_session(input), selection)
         except Refused as refusal:
             return CreateSessionPayload(sessions=[], user_errors=user_errors(refusal))
         return CreateSessionPayload(sessions=rows, user_errors=[])
@@ -161,28 +144,16 @@ class Mutation:
     @strawberry.mutation(description="Update a session that is not closed. Caregivers only.")
     async def update_session(self, info: Info, input: UpdateSessionInput) -> UpdateSessionPayload:
         change = sessions.SessionChange(
-            read_id(input.session_id, Session), input.title, input.description, input.start_date
+            read_input_id(input.session_id, Session), input.title, input.description, input.start_date
         )
-        return await change_one(
-            info,
-            UpdateSessionPayload,
-            "session",
-            lambda ctx, selection: sessions.update_session(ctx, change, selection),
-            sessionId=input.session_id,
-        )
+        return await change_one(info, UpdateSessionPayload, "session", sessions.update_session, change)
 
     @strawberry.mutation(
         description="Close a session permanently; it accepts no more homework or answers. Caregivers only."
     )
     async def close_session(self, info: Info, input: CloseSessionInput) -> CloseSessionPayload:
-        session_id = read_id(input.session_id, Session)
-        return await change_one(
-            info,
-            CloseSessionPayload,
-            "session",
-            lambda ctx, selection: sessions.close_session(ctx, session_id, selection),
-            sessionId=input.session_id,
-        )
+        session_id = read_input_id(input.session_id, Session)
+        return await change_one(info, CloseSessionPayload, "session", sessions.close_session, session_id)
 
     # --- homework ---
 
@@ -193,8 +164,7 @@ class Mutation:
         ctx = await require_role(info, Role.CAREGIVER)
         selection = selected_member(info, "assignments", Assignment)
         try:
-            refuse_missing(bookIds=input.book_ids, sessionId=input.session_id)
-            request = read_homework(read_id(input.session_id, Session), input)
+            request = read_homework(read_input_id(input.session_id, Session), input)
             rows: Any = await homework.assign_homework(ctx, request, selection)
         except Refused as refusal:
             return AssignHomeworkPayload(assignments=[], message=None, user_errors=user_errors(refusal))
@@ -202,68 +172,60 @@ class Mutation:
 
     @strawberry.mutation(description="Move the end date of a pending assignment. Caregivers only.")
     async def extend_assignment(self, info: Info, input: ExtendAssignmentInput) -> ExtendAssignmentPayload:
-        assignment_id = read_id(input.assignment_id, Assignment)
+        assignment_id = read_input_id(input.assignment_id, Assignment)
         return await change_one(
             info,
             ExtendAssignmentPayload,
             "assignment",
-            lambda ctx, selection: assignment_changes.extend_assignment(
-                ctx, assignment_id, input.end_date, selection
-            ),
-            assignmentId=input.assignment_id,
+            assignment_changes.extend_assignment,
+            assignment_id,
+            input.end_date,
         )
 
     @strawberry.mutation(description="Withdraw a pending assignment. Caregivers only.")
     async def withdraw_assignment(
         self, info: Info, input: WithdrawAssignmentInput
     ) -> WithdrawAssignmentPayload:
-        assignment_id = read_id(input.assignment_id, Assignment)
+        assignment_id = read_input_id(input.assignment_id, Assignment)
         return await change_one(
-            info,
-            WithdrawAssignmentPayload,
-            "session",
-            lambda ctx, selection: assignment_changes.withdraw_assignment(ctx, assignment_id, selection),
-            assignmentId=input.assignment_id,
+            info, WithdrawAssignmentPayload, "session", assignment_changes.withdraw_assignment, assignment_id
         )
 
     @strawberry.mutation(description="Set the reminders of a pending assignment. Caregivers only.")
     async def set_reminders(self, info: Info, input: SetRemindersInput) -> SetRemindersPayload:
-        assignment_id = read_id(input.assignment_id, Assignment)
+        assignment_id = read_input_id(input.assignment_id, Assignment)
         return await change_one(
             info,
             SetRemindersPayload,
             "assignment",
-            lambda ctx, selection: assignment_changes.set_reminders(
-                ctx, assignment_id, tuple(input.remind_dates), selection
-            ),
-            assignmentId=input.assignment_id,
+            assignment_changes.set_reminders,
+            assignment_id,
+            tuple(input.remind_dates),
         )
 
     @strawberry.mutation(
         description="Reopen a submitted assignment for another attempt; its history is kept. Caregivers only."
     )
     async def reopen_assignment(self, info: Info, input: ReopenAssignmentInput) -> ReopenAssignmentPayload:
-        assignment_id = read_id(input.assignment_id, Assignment)
+        assignment_id = read_input_id(input.assignment_id, Assignment)
         return await change_one(
-            info,
-            ReopenAssignmentPayload,
-            "assignment",
-            lambda ctx, selection: assignment_changes.reopen_assignment(ctx, assignment_id, selection),
-            assignmentId=input.assignment_id,
+            info, ReopenAssignmentPayload, "assignment", assignment_changes.reopen_assignment, assignment_id
         )
 
     @strawberry.mutation(description="Give or edit feedback on a submission. Caregivers only.")
     async def give_feedback(self, info: Info, input: GiveFeedbackInput) -> GiveFeedbackPayload:
         ctx = await require_role(info, Role.CAREGIVER)
-        change = feedback.FeedbackInput(read_id(input.answer_set_id, AnswerSet), input.text, input.score)
+        check_selected(info, feedback=Feedback, assignment=Assignment)
+        change = feedback.FeedbackInput(
+            read_input_id(input.answer_set_id, AnswerSet), input.text, input.score
+        )
         try:
-            refuse_missing(answerSetId=input.answer_set_id, text=input.text)
-            given = await feedback.give_feedback(ctx, change)
+            feedback_id, assignment_id = await feedback.give_feedback(ctx, change)
         except Refused as refusal:
             return GiveFeedbackPayload(feedback=None, assignment=None, user_errors=user_errors(refusal))
         return GiveFeedbackPayload(
-            feedback=await row_under(info, "feedback", Feedback, given.feedback_id),
-            assignment=await row_under(info, "assignment", Assignment, given.assignment_id),
+            feedback=await row_under(info, "feedback", Feedback, feedback_id),
+            assignment=await row_under(info, "assignment", Assignment, assignment_id),
             user_errors=[],
         )
 
@@ -274,10 +236,10 @@ class Mutation:
     )
     async def save_answers(self, info: Info, input: SaveAnswersInput) -> SaveAnswersPayload:
         ctx = await require_role(info, Role.CLIENT)
+        check_selected(info, assignment=Assignment)
         answers = read_answers(input)
         selection = selected_member(info, "draft", AnswerSet)
         try:
-            refuse_missing(assignmentId=input.assignment_id)
             draft: Any = await care_answers.save_answers(ctx, answers, bool(input.auto_save), selection)
         except Refused as refusal:
             stored = await stored_draft(info, refusal)
@@ -289,18 +251,18 @@ class Mutation:
     @strawberry.mutation(description="Submit the answers to an assignment. Cannot be undone. Clients only.")
     async def submit_answers(self, info: Info, input: SubmitAnswersInput) -> SubmitAnswersPayload:
         ctx = await require_role(info, Role.CLIENT)
+        check_selected(info, assignment=Assignment, answerSet=AnswerSet, draft=AnswerSet)
         answers = read_answers(input)
         try:
-            refuse_missing(assignmentId=input.assignment_id)
-            done = await care_answers.submit_answers(ctx, answers)
+            assignment_id, answer_set_id = await care_answers.submit_answers(ctx, answers)
         except Refused as refusal:
             stored = await stored_draft(info, refusal)
             return SubmitAnswersPayload(
                 assignment=None, answer_set=None, draft=stored, user_errors=user_errors(refusal)
             )
         return SubmitAnswersPayload(
-            assignment=await row_under(info, "assignment", Assignment, done.assignment_id),
-            answer_set=await row_under(info, "answerSet", AnswerSet, done.answer_set_id),
+            assignment=await row_under(info, "assignment", Assignment, assignment_id),
+            answer_set=await row_under(info, "answerSet", AnswerSet, answer_set_id),
             draft=None,
             user_errors=[],
         )

@@ -20,7 +20,7 @@ from app.care.assignments import (
 from app.care.audit import list_audit_events
 from app.care.books import BookFilter
 from app.care.context import Context, Role, to_the_end
-from app.care.errors import NotFound, Unreadable
+from app.care.errors import InvalidValue, NotFound
 from app.care.own_data import DataFormat, get_own_data
 from app.care.sessions import ORDERS as ORDERS_OF_SESSIONS
 from app.care.sessions import SessionOrder, get_my_sessions, list_my_sessions
@@ -40,7 +40,7 @@ from app.db.tables import (
     Table,
     TimeState,
 )
-from app.schema.selection import Info, selected_page, selected_parts, selected_rows
+from app.schema.selection import Info, selected_page, selected_page_request, selected_rows
 from app.schema.types import assignments as assignment_types
 from app.schema.types import audit as audit_types
 from app.schema.types import books as book_types
@@ -55,8 +55,8 @@ from app.schema.types.lists import (
     Offset,
     read_page_request,
 )
-from app.schema.types.node import EitherId, Node, read_global_id, read_id, read_optional_id
 from app.schema.types.people import Viewer
+from app.schema.types.scalars import EitherId, Node, read_global_id, read_id, read_optional_id
 
 Result = TypeVar("Result")
 
@@ -115,7 +115,7 @@ async def looking_up(info: Info, table: Table, text: str) -> Row:
 async def looking_up_nodes(info: Info, ids: list[ID]) -> list[Row | None]:
     info.context.signed_in()
     if len(ids) > MAX_PAGE_SIZE:
-        raise Unreadable("ids", f"may hold at most {MAX_PAGE_SIZE} ids")
+        raise InvalidValue("ids", f"may hold at most {MAX_PAGE_SIZE} ids")
     requested = [read_global_id(text) for text in ids]
     found: dict[tuple[str, int] | None, Row] = {}
     for table, get in LOOKUPS.items():
@@ -142,8 +142,8 @@ def read_page_arguments(
 ) -> tuple[Selection, PageRequest]:
     """Checks the sign-in before the arguments."""
     info.context.signed_in()
-    selection, parts = selected_page(info, table, order)
-    return selection, read_page_request(parts, table, first, after, offset, order)
+    selection, selected = selected_page(info, table, order)
+    return selection, read_page_request(selected, table, first, after, offset, order)
 
 
 @strawberry.type(description="All queries.")
@@ -300,7 +300,7 @@ class Query:
         await info.context.require_role(
             Role.CAREGIVER, info.field_name, {CLIENTS: [number]} if number else {}
         )
-        page_request = read_page_request(selected_parts(info), AuditRecord, first, after)
+        page_request = read_page_request(selected_page_request(info), AuditRecord, first, after)
         return await list_audit_events(info.context, number, page_request)
 
     @field(description="A book of the catalogue.", graphql_type=book_types.Book | None)

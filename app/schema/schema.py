@@ -18,9 +18,9 @@ from strawberry.types import ExecutionContext
 from app.care.errors import RateLimited
 from app.engine.limits import Limits
 from app.engine.schema import EngineOptions, PreparingSchema
-from app.http.errors import OUTCOME_UNKNOWN, OVERLOADED
+from app.http.errors import Failure
 from app.schema.enums import describe_enums
-from app.schema.errors import INTERNAL, code_of
+from app.schema.errors import failure_in
 from app.schema.mutation import Mutation
 from app.schema.query import Query
 from app.schema.subscription import Subscription
@@ -44,6 +44,8 @@ class OperationContext(ExecutionContext):
 
 
 class Schema(PreparingSchema):
+    rejections = (RateLimited,)
+
     def _create_execution_context(self, *_: Any, **given: Any) -> ExecutionContext:
         return OperationContext(
             query=given["query"],
@@ -56,17 +58,6 @@ class Schema(PreparingSchema):
             operation_extensions=given["operation_extensions"],
         )
 
-    def charge(self, context: Any, cost: int) -> GraphQLError | None:
-        """Charges the cost to the viewer's rate limit."""
-        try:
-            context.charge(cost)
-        except RateLimited as refusal:
-            return GraphQLError(refusal.message, original_error=refusal)
-        return None
-
-    def expect(self, context: Any, length: int) -> None:
-        context.expected_length = length
-
     def process_errors(
         self, errors: list[GraphQLError], execution_context: ExecutionContext | None = None
     ) -> None:
@@ -74,10 +65,10 @@ class Schema(PreparingSchema):
         context = execution_context.context if execution_context else None
         request_id = getattr(context, "request_id", "-")
         for error in errors:
-            code, fault = code_of(error), error.original_error
-            if code == INTERNAL:
+            failure, fault = failure_in(error), error.original_error
+            if failure is Failure.INTERNAL:
                 logger.error("fault in request %s at %s", request_id, error.path, exc_info=fault)
-            elif code in (OVERLOADED, OUTCOME_UNKNOWN) and fault is not None:
+            elif failure in (Failure.OVERLOADED, Failure.OUTCOME_UNKNOWN) and fault is not None:
                 logger.error("request %s: %s (%s)", request_id, fault, fault.__cause__)
 
 

@@ -1,6 +1,6 @@
 """Converts the fields selected by a GraphQL request to a Selection for the reader."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, TypeVar
 
@@ -11,10 +11,9 @@ from graphql.execution.values import VariableValues, get_argument_values
 
 from app.care.context import Context
 from app.db.reader.entities import ENTITIES
-from app.db.reader.plans import Row
 from app.db.reader.selection import Link, Order, PageRequest, Selection
 from app.db.tables import Table
-from app.engine.executor import resolver_cache_of
+from app.engine.operations import resolver_cache_of
 from app.schema.types.lists import page_key, read_page_request
 
 Info = strawberry.Info[Context, None]
@@ -41,27 +40,19 @@ def selected_page(info: Info, table: Table, order: Order | None = None) -> tuple
     """The selection on the rows of this connection, and whether rows and total are selected."""
 
     def compute(collector: "FieldCollector") -> tuple[Selection, PageRequest]:
-        row_fields, columns, parts = collector.connection(collector.return_type, collector.root, order)
-        return collector.selection(table, row_fields, columns), parts
+        row_fields, columns, page_request = collector.connection(collector.return_type, collector.root, order)
+        return collector.selection(table, row_fields, columns), page_request
 
     return cached(info, ("page", table, order), compute)
 
 
-def selected_parts(info: Info) -> PageRequest:
+def selected_page_request(info: Info) -> PageRequest:
     """Whether rows and total of this connection are selected."""
     return cached(
-        info, ("parts",), lambda collector: collector.connection(collector.return_type, collector.root).parts
+        info,
+        ("page request",),
+        lambda collector: collector.connection(collector.return_type, collector.root).page_request,
     )
-
-
-async def read_one(
-    get: Callable[..., Awaitable[list[Row]]], ctx: Context, number: int | None, selection: Selection | None
-) -> Any:
-    """The row with this id; None if it is not selected or does not exist."""
-    if selection is None or number is None:
-        return None
-    rows = await get(ctx, [number], selection)
-    return rows[0] if rows else None
 
 
 def cached(info: Info, key: tuple[object, ...], compute: Callable[["FieldCollector"], Result]) -> Result:
@@ -121,7 +112,7 @@ class SelectionBuilder:
 class ConnectionFields(NamedTuple):
     rows: Fields
     columns: set[str]  # of the rows, for their cursors
-    parts: PageRequest  # whether rows and total are selected
+    page_request: PageRequest  # whether rows and total are selected
 
 
 class FieldCollector:
@@ -180,7 +171,7 @@ class FieldCollector:
 
     def gather_field(self, builder: SelectionBuilder, definition: GraphQLField, group: Fields) -> None:
         own = definition.extensions["strawberry-definition"]
-        name, metadata = own.python_name, own.metadata  # see schema/types/node.py
+        name, metadata = own.python_name, own.metadata  # see schema/types/scalars.py
         if name in ENTITIES[builder.table].through:
             link, name = ENTITIES[builder.table].through[name]
             builder = builder.link(link)
@@ -207,10 +198,10 @@ class FieldCollector:
         arguments = self.arguments(definition, group)
         kind: Any = get_named_type(definition.type)
         order = metadata["orders"].get(arguments.get("orderBy"))
-        row_fields, columns, parts = self.connection(kind, group, order)
+        row_fields, columns, selected = self.connection(kind, group, order)
         where, values = metadata["filter"](arguments)
         page_request = read_page_request(
-            replace(parts, key=page_key(link, arguments), where=where, values=values),
+            replace(selected, key=page_key(link, arguments), where=where, values=values),
             builder.linked_table(link),
             arguments.get("first"),
             arguments.get("after"),
@@ -223,7 +214,7 @@ class FieldCollector:
     def connection(
         self, kind: GraphQLObjectType, fields: Fields, order: Order | None = None
     ) -> ConnectionFields:
-        """The fields of a connection's rows, and the parts of the connection that are selected."""
+        """The fields of a connection's rows, and whether its rows and its total are selected."""
         edge: Any = get_named_type(kind.fields["edges"].type)
         edges = self.collect_named(kind, fields, "edges")
         rows = self.collect_named(kind, fields, "nodes") + self.collect_named(edge, edges, "node")
@@ -231,8 +222,8 @@ class FieldCollector:
         columns = set()
         if edges or page_info:  # cursors need the id and the order column
             columns = {"id"} if order is None else {"id", order.column}
-        parts = PageRequest(
+        page_request = PageRequest(
             with_rows=bool(rows or edges or page_info),
             with_total=bool(self.collect_named(kind, fields, "totalCount")),
         )
-        return ConnectionFields(rows, columns, parts)
+        return ConnectionFields(rows, columns, page_request)

@@ -1,24 +1,24 @@
 """The subscriptions, one field each."""
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from datetime import datetime
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Any
 
 import strawberry
 from strawberry import ID, argument, field
 
 from app.care import subscriptions
 from app.care.assignments import get_my_assignments
-from app.care.context import Context
+from app.care.context import Context, read_one
 from app.care.sessions import get_my_sessions
 from app.db.event_log import LoggedEvent
 from app.db.tables import Assignment, Event, EventKind, Reminder, Session
-from app.schema.selection import Info, read_one, selected_member
+from app.schema.selection import Info, selected_member
 from app.schema.transport.subscriptions import SubscriptionContext, deliver_events
 from app.schema.types import assignments as assignment_types
 from app.schema.types import sessions as session_types
-from app.schema.types.node import global_id, read_id
+from app.schema.types.scalars import global_id, read_id
 
 
 class AssignmentChangeKind(StrEnum):
@@ -32,6 +32,7 @@ class AssignmentChangeKind(StrEnum):
     FEEDBACK_GIVEN = EventKind.FEEDBACK_GIVEN
 
 
+read_row: Callable[..., Awaitable[Any]] = read_one  # its members are those of the type
 After = Annotated[ID | None, argument(description="Resume after this event id; null starts from now.")]
 
 
@@ -114,16 +115,16 @@ class EventLoader:
             moment=event.moment,
             assignment_id=ID(global_id("Assignment", event.assignment_id)),
             session_id=ID(global_id("Session", event.session_id)),
-            assignment=await read_one(get_my_assignments, ctx, event.assignment_id, self.assignment),
-            session=await read_one(get_my_sessions, ctx, event.session_id, self.session),
+            assignment=await read_row(get_my_assignments, ctx, event.assignment_id, self.assignment),
+            session=await read_row(get_my_sessions, ctx, event.session_id, self.session),
         )
 
     async def reminder_due(self, ctx: Context, event: LoggedEvent) -> ReminderDue:
         return ReminderDue(
             id=event_id(event),
             moment=event.moment,
-            reminder=await read_one(subscriptions.get_my_reminders, ctx, event.reminder_id, self.reminder),
-            assignment=await read_one(get_my_assignments, ctx, event.assignment_id, self.assignment),
+            reminder=await read_row(subscriptions.get_my_reminders, ctx, event.reminder_id, self.reminder),
+            assignment=await read_row(get_my_assignments, ctx, event.assignment_id, self.assignment),
         )
 
 

@@ -30,7 +30,6 @@ class AdmissionControl:
         describe: Callable[[State], str] | None = None,
     ) -> None:
         self.most_requests = settings.most_requests
-        self.most_of_viewer = max(1, settings.most_requests // 2)
         self.legacy_body_limit = settings.legacy_body_limit
         self.graphql_body_limit = settings.graphql_body_limit
         self.budgets = budgets or Budgets()
@@ -59,25 +58,26 @@ class AdmissionControl:
             return self.signed_in.get(authorization[7:].decode("latin-1"))
         return None
 
-    def is_full(self) -> bool:
-        """Whether some requests must be rejected."""
-        if len(self.running) >= self.most_requests:
-            return True
+    def may_reject(self) -> bool:
+        """Whether requests of some viewers may have to be rejected."""
+        return len(self.running) >= self.most_requests // 2 or self.waits_too_long()
+
+    def waits_too_long(self) -> bool:
         seconds = self.queued * self.seconds_each
         if seconds <= MAX_STANDING_WAIT:
             return False
         return seconds > MAX_WAIT or self.last_start - self.last_idle > MAX_WAIT
 
     def rejects(self, budget: Budget) -> bool:
-        """Whether to reject the next request of this viewer. If the process cannot accept all requests, it
-        rejects those of viewers who have as many of them waiting as others, or more."""
-        is_slow = budget.unsent > REJECTING_UNSENT and budget.slow_connections > 1
-        if is_slow or budget.running >= self.most_of_viewer:
+        """Whether to reject the next request of this viewer. A viewer has as many slots at most as are left
+        free, so one viewer has half of them, and there is a slot for the next viewer. If requests wait too
+        long, the process rejects viewers who have at least an equal share of the waiting requests."""
+        if budget.running >= self.most_requests - len(self.running):
             return True
-        if not self.is_full():
-            return False
+        if budget.unsent > REJECTING_UNSENT and budget.slow_connections > 1:
+            return True
         is_greedy = budget.waiting > 0 and budget.waiting * self.viewers_waiting >= self.queued
-        return is_greedy or len(self.running) >= self.most_requests
+        return is_greedy and self.waits_too_long()
 
     def enqueue(self, task: "asyncio.Task[None]", budget: Budget) -> None:
         self.running[task] = budget
@@ -92,7 +92,8 @@ class AdmissionControl:
         now = self.turns.slice_start
         if self.another_was_queued:
             each = min(now - self.last_start, MAX_WAIT)  # the process may have been paused
-            self.seconds_each += (SMOOTHING if self.seconds_each else 1) * (each - self.seconds_each)
+            # From 0 on, so that one long pause rejects no request.
+            self.seconds_each += SMOOTHING * (each - self.seconds_each)
         self.queued -= 1
         budget.waiting -= 1
         if not budget.waiting:

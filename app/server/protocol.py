@@ -12,6 +12,7 @@ from typing import Any
 from urllib.parse import unquote
 
 import httptools
+from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
 from app.care.budgets import Budget, Unsent
 from app.http.messages import BLANKS, HEADERS_BY_NAME
@@ -30,7 +31,6 @@ from app.server.rejections import (
 from app.server.request_cycle import RequestCycle
 from app.server.request_heads import AUTHORIZATION, find_head_error, simple_target
 from app.server.timeouts import BODY, HEADERS, IDLE, RESPONSE, TimedProtocol
-from app.server.turns import Sliced
 from app.telemetry import counters
 
 MAX_HEADER_BYTES = 64 * 1024  # also of chunk extensions and trailers without body bytes in between
@@ -42,6 +42,7 @@ GRACE_SECONDS = 0.5  # at shutdown, for a request that is in transit on an idle 
 ABORT_SHARE = 0.9
 LINGER_SECONDS = 2  # for a client that still sends to receive the response
 HEALTH = (b"/livez", b"/readyz")
+FORWARDED = {b"x-forwarded-for", b"x-forwarded-proto"}
 
 
 class EdgeProtocol(TimedProtocol):
@@ -76,6 +77,9 @@ class EdgeProtocol(TimedProtocol):
         self.discards_input = False  # received bytes are discarded
         self.is_ending = False
         self.is_incomplete = False  # counted in `admission.heads` or `admission.bodies`
+        self.unforwarded = self.app  # for requests without headers of a proxy
+        if isinstance(self.app, ProxyHeadersMiddleware):
+            self.unforwarded = self.app.app
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.connections.discard(self)
@@ -100,7 +104,7 @@ class EdgeProtocol(TimedProtocol):
     # --- receiving ------------------------------------------------------------------------------------
 
     def data_received(self, data: bytes) -> None:
-        if self.admission.is_full() and self.phase is IDLE and (response := self.quick_rejection(data)):
+        if self.admission.may_reject() and self.phase is IDLE and (response := self.quick_rejection(data)):
             self.phase_since = self.now()
             self.transport.write(response)
             return
@@ -199,6 +203,7 @@ class EdgeProtocol(TimedProtocol):
         self.incoming = RequestCycle(
             scope, self.transport, self.flow, date, keep_alive, self.on_response_complete
         )
+        self.incoming.is_forwarded = not FORWARDED.isdisjoint(self.headers_by_name)
         if not self.is_ready():
             self.flow.pause_reading()
 
@@ -361,8 +366,10 @@ class EdgeProtocol(TimedProtocol):
         if self.is_stopping():
             cycle.keep_alive = False
         self.current = cycle
-        state, run = cycle.scope["state"], cycle.run(self.app, self.admission.dequeue)
-        work = run if cycle.scope["raw_path"] in HEALTH else Sliced(run, state, self.admission.turns)
+        state = cycle.scope["state"]
+        app = self.app if cycle.is_forwarded else self.unforwarded
+        turns = None if cycle.scope["raw_path"] in HEALTH else self.admission.turns
+        work = cycle.run(app, self.admission.dequeue, turns)
         self.task = task = asyncio.Task(work, loop=self.loop, context=Context())
         self.tasks.add(task)
         self.admission.enqueue(task, state["budget"])

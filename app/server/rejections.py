@@ -9,9 +9,8 @@ import httptools
 import orjson
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE
 
-from app.http.errors import OVERLOADED, PHRASES, error_body, legacy_error
-from app.http.headers import JSON, NO_STORE, RETRY_AFTER, SECURITY_HEADERS
-from app.http.messages import SAFE_REQUEST_ID
+from app.http.errors import PHRASES, Failure, error_body, legacy_error
+from app.http.messages import JSON, NO_STORE, RETRY_AFTER, SAFE_REQUEST_ID, SECURITY_HEADERS
 from app.http.paths import ROOT
 from app.server.request_heads import Headers
 
@@ -67,8 +66,8 @@ def rejection_around_id(
     if is_legacy(path):
         body = orjson.dumps(legacy_error(status, message, path_of(path)))
     else:
-        code = OVERLOADED if status == 503 else "BAD_REQUEST"
-        body = orjson.dumps(error_body(message, code, ID_PLACEHOLDER.decode()))
+        failure = Failure.OVERLOADED if status == 503 else Failure.MALFORMED
+        body = orjson.dumps(error_body(message, failure, ID_PLACEHOLDER.decode()))
     length = len(body) + body.count(ID_PLACEHOLDER) * (id_length - len(ID_PLACEHOLDER))
     headers = [*date, (b"x-request-id", ID_PLACEHOLDER), (b"content-length", b"%d" % length)]
     if status == 503:

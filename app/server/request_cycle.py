@@ -14,9 +14,9 @@ from starlette.types import ASGIApp, Message, Scope
 from uvicorn.protocols.http.flow_control import FlowControl
 
 from app.care.budgets import Budget
-from app.db.drivers.fair_turns import CALLER
 from app.server.rejections import STATUS_LINES
 from app.server.request_heads import Headers
+from app.server.turns import Turns, in_turns
 
 logger = logging.getLogger("uvicorn.error")
 
@@ -43,6 +43,7 @@ class RequestCycle:
     keep_alive: bool
     on_complete: Callable[[], None]
     body: bytearray = field(default_factory=bytearray)
+    is_forwarded: bool = False  # whether headers of a proxy may name the client
     is_read: bool = False
     is_disconnected: bool = False
     end_event: asyncio.Event | None = None  # exists if the application waits for the end
@@ -53,10 +54,12 @@ class RequestCycle:
     is_complete: bool = False
     written: int = 0  # bytes of the last write
 
-    async def run(self, app: ASGIApp, dequeue: Callable[[Budget], None]) -> None:
-        state = self.scope["state"]
-        dequeue(state["budget"])
-        CALLER.set(state)
+    async def run(self, app: ASGIApp, dequeue: Callable[[Budget], None], turns: Turns | None) -> None:
+        work = self.respond(app, dequeue)
+        await (work if turns is None else in_turns(work, self.scope["state"], turns))
+
+    async def respond(self, app: ASGIApp, dequeue: Callable[[Budget], None]) -> None:
+        dequeue(self.scope["state"]["budget"])
         try:
             if self.flow.write_paused:  # no further response is made for a client that does not read
                 await self.flow.drain()

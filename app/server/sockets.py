@@ -12,11 +12,11 @@ from websockets.frames import DATA_OPCODES, CloseCode, Frame, Opcode
 from websockets.server import ServerProtocol
 
 from app.care.budgets import Unsent
-from app.db.drivers.fair_turns import CALLER
 from app.server.admission import AdmissionControl
 from app.server.protocol import LINGER_SECONDS
 from app.server.rejections import INVALID_HTTP
 from app.server.timeouts import MIN_PROGRESS
+from app.server.turns import in_turns
 from app.telemetry import counters
 
 MAX_PENDING = 128  # websockets of one process that have not signed in
@@ -254,8 +254,7 @@ class EdgeSocket(WebSocketsSansIOProtocol):
     async def run_asgi(self) -> None:
         state = self.scope["state"]
         state["budget"] = self.admission.budgets.of_address(self.client[0] if self.client else "")
-        CALLER.set(state)  # the tasks of its operations run in turns
-        await super().run_asgi()
+        await in_turns(super().run_asgi(), state, self.admission.turns)
         self.abort_if_unread()
 
     def abort_if_unread(self) -> None:

@@ -1,4 +1,8 @@
-"""Counts with a noun, for messages."""
+"""Messages for operators: counts with a noun, and errors that a command prints."""
+
+
+class OperatorError(Exception):
+    """A problem that an operator can correct. A command prints the message and exits with code 2."""
 
 
 def counted(count: int, singular: str, plural: str = "") -> str:

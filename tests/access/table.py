@@ -7,7 +7,7 @@ AX; `{0.main}` is one of its numbers.
 from dataclasses import dataclass, field
 from typing import Any
 
-from app.schema.types.node import global_id
+from app.schema.types.scalars import global_id
 from tests.access.world import Numbers
 
 BOTH = "caregiver and client"

@@ -9,7 +9,7 @@ import pytest
 from httpx2 import Response
 
 from app.db.sql import Bulk, DatabaseKind, Step, changes_of
-from app.schema.types.node import global_id
+from app.schema.types.scalars import global_id
 from tests.access.documents import SCHEMA, leaves_of, mutation_document, scalars_of, target, through
 from tests.access.table import CATALOGUE, CHANGES, HOMEWORK, IDS, SUBSCRIPTIONS
 from tests.access.viewers import MINE, REQUEST_ID, post, role_of, sign_in, write_in

@@ -3,7 +3,7 @@ nothing of it by any id, and people without an account get nothing at all."""
 
 import pytest
 
-from app.schema.types.node import global_id
+from app.schema.types.scalars import global_id
 from tests.access.documents import SCHEMA, document, links_from_roots, links_of, target, walks
 from tests.access.table import BOTH, LINKS, OBJECT_WITH, OBJECTS, QUESTIONS, is_for
 from tests.access.viewers import (

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from httpx2 import Response
 
-from app.schema.types.node import global_id
+from app.schema.types.scalars import global_id
 from tests.access.documents import SCHEMA, links_of, members_of, scalars_of, step, target
 from tests.access.table import LINKS, SUBSCRIPTIONS, is_for
 from tests.access.test_foreign_is_missing import listen

@@ -10,7 +10,7 @@ from graphql import GraphQLInterfaceType, GraphQLObjectType, get_named_type
 from app.care.budgets import Budget
 from app.care.context import Context, Role, Viewer
 from app.care.subscriptions import get_my_reminders
-from app.db.audit.recorder import MAX_GROUP, Recorder
+from app.db.audit.recorder import MAX_GROUP, AuditRecorder
 from app.db.audit.records import Record
 from app.db.drivers.factory import open_database
 from app.db.drivers.fair_turns import CALLER
@@ -169,7 +169,7 @@ def test_answers_that_a_subscription_sends_with_a_reminder_are_recorded(database
     async def read() -> None:
         db = await open_database(database_url)
         viewer = Viewer(Role.CLIENT, 1)
-        ctx = Context(viewer, db, NOW, "request", "UTC", recorder=Recorder(db))
+        ctx = Context(viewer, db, NOW, "request", "UTC", recorder=AuditRecorder(db))
         assert await get_my_reminders(ctx, [1], Selection(frozenset(), (Link("assignment", ANSWERS_OF_IT),)))
         await db.close()
 
@@ -237,7 +237,7 @@ def test_a_replayed_response_with_answers_is_recorded_again(gateway: Gateway, ve
         (role, 1, verb, "DONE", changed),
         *[(role, 1, what, "DONE", shown)] * 3,
     ]
-    assert raw.run(gateway.settings.database, "SELECT status, body FROM kept_answer") == [(None, None)]
+    assert raw.run(gateway.settings.database, "SELECT status, body FROM idempotency_key") == [(None, None)]
 
 
 CLOSE = "mutation ($id: ID!) { closeSession(input: { sessionId: $id }) { userErrors { code } } }"
@@ -294,7 +294,7 @@ def test_reopening_again_with_the_same_key_records_the_read_again(gateway: Gatew
         ("CAREGIVER", 1, "assignment", "DONE", OF_1),
         ("CAREGIVER", 1, "assignment", "DONE", OF_1),
     ]
-    assert raw.run(gateway.settings.database, "SELECT body FROM kept_answer") == [(None,)]
+    assert raw.run(gateway.settings.database, "SELECT body FROM idempotency_key") == [(None,)]
 
 
 def test_a_change_whose_record_cannot_be_stored_is_not_made(gateway: Gateway) -> None:
@@ -332,7 +332,7 @@ def test_concurrent_reads_are_all_recorded(gateway: Gateway) -> None:
 def test_a_cancelled_caller_does_not_cancel_the_records_of_others(database_url: str) -> None:
     async def keep() -> list[Any]:
         db = await open_database(database_url)
-        recorder = Recorder(db)
+        recorder = AuditRecorder(db)
         waiting = [asyncio.create_task(recorder.keep(a_record(number))) for number in range(20)]
         await asyncio.sleep(0)
         for each in waiting[::2]:
@@ -351,17 +351,15 @@ def test_a_cancelled_caller_does_not_cancel_the_records_of_others(database_url: 
 def test_the_records_of_others_do_not_wait_for_the_turn_of_the_first_caller(database_url: str) -> None:
     async def keep() -> None:
         db = await open_database(database_url)
-        recorder = Recorder(db)
+        recorder = AuditRecorder(db)
         asyncio.get_running_loop().set_task_factory(Turns().create_task)
         busy = Budget()
         busy.seconds_owed = inf  # it has no turn
 
-        async def keep_of_busy() -> None:
-            CALLER.set({"budget": busy})
-            await recorder.keep(a_record(0))
-
-        first = asyncio.Task(keep_of_busy())  # outside of turns
+        first = asyncio.Task(recorder.keep(a_record(0)))  # outside of turns
+        CALLER.state = {"budget": busy}
         await asyncio.sleep(0)
+        CALLER.state = None
         async with asyncio.timeout(5):
             await recorder.keep(a_record(1))
         await first
@@ -376,7 +374,7 @@ def test_the_records_of_others_do_not_wait_for_the_turn_of_the_first_caller(data
 def test_a_full_group_is_written_without_waiting_for_further_records(database_url: str) -> None:
     async def keep() -> list[int]:
         db = await open_database(database_url)
-        recorder = Recorder(db)
+        recorder = AuditRecorder(db)
         kept, waiting = [], []
         for number in range(MAX_GROUP + 3):
             kept.append(asyncio.create_task(recorder.keep(a_record(number))))
@@ -396,7 +394,7 @@ def test_a_full_group_is_written_without_waiting_for_further_records(database_ur
 def test_callers_of_a_stopped_recorder_get_an_error(database_url: str) -> None:
     async def keep() -> list[Any]:
         db = await open_database(database_url)
-        recorder = Recorder(db)
+        recorder = AuditRecorder(db)
         waiting = [asyncio.create_task(recorder.keep(a_record(number))) for number in range(2)]
         await asyncio.sleep(0)
         while recorder.waiting:
@@ -419,7 +417,7 @@ def test_all_callers_of_a_group_that_cannot_be_stored_get_an_error(database_url:
 
     async def keep() -> list[Any]:
         db = await open_database(database_url)
-        recorder = Recorder(db)
+        recorder = AuditRecorder(db)
         outcomes = await asyncio.gather(
             *(recorder.keep(a_record(1)) for _ in range(3)), return_exceptions=True
         )

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from app.db.audit.recorder import MAX_REFUSALS, Recorder
+from app.db.audit.recorder import MAX_REFUSALS, AuditRecorder
 from app.main import create_app, schema_of_service
-from app.schema.types.node import global_id
+from app.schema.types.scalars import global_id
 from app.settings import Settings
 from tests.audit.audit_log import audit_rows, audited
 from tests.audit.test_chain import seal_all, verified
@@ -217,7 +217,7 @@ def probe(caller: Caller, count: int) -> None:
 
 
 def end_window(gateway: Gateway) -> None:
-    recorder: Recorder | None = gateway.client.app_state["authenticator"].recorder
+    recorder: AuditRecorder | None = gateway.client.app_state["authenticator"].recorder
     assert recorder is not None and gateway.client.portal is not None
     gateway.client.portal.call(recorder.refusals.record_counts)
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import ssl
 import threading
 import time
 from collections.abc import Iterator
@@ -49,7 +50,7 @@ class Issuer:
 
 
 @contextmanager
-def serving_issuer(*entries: dict[str, Any]) -> Iterator[Issuer]:
+def serving_issuer(*entries: dict[str, Any], tls: ssl.SSLContext | None = None) -> Iterator[Issuer]:
     issuer = Issuer(*entries)
 
     class Handler(BaseHTTPRequestHandler):
@@ -83,7 +84,9 @@ def serving_issuer(*entries: dict[str, Any]) -> Iterator[Issuer]:
             pass
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        issuer.url = f"http://127.0.0.1:{server.server_port}/keys"
+        if tls is not None:
+            server.socket = tls.wrap_socket(server.socket, server_side=True)
+        issuer.url = f"{'https' if tls else 'http'}://127.0.0.1:{server.server_port}/keys"
         threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
         try:
             yield issuer

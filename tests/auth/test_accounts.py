@@ -1,6 +1,5 @@
 """A valid token needs an enabled account in its role. A disabled account is rejected within seconds."""
 
-import asyncio
 from dataclasses import replace
 from datetime import timedelta
 from time import monotonic
@@ -8,18 +7,17 @@ from time import monotonic
 import pytest
 
 from app.auth.authenticator import ACCOUNT_CACHE_SECONDS, Authenticator
-from app.db.admin.accounts import set_disabled
-from app.db.admin.orm import transaction
-from app.db.tables import Caregiver, Client
+from app.care.context import Role
+from app.db.admin.accounts import switching_account
 from app.main import create_app
 from app.settings import Settings
 from tests import keys
 from tests.auth.signing import ASSIGNMENTS, CAREGIVER_1, CLIENT_1, NO_ACCOUNT, assert_refused, me
-from tests.callers import Gateway, opened
+from tests.callers import Gateway, opened, run_write
 from tests.factories import NOW, a_caregiver, a_client
 
 PAGE = f"{ASSIGNMENTS}?time-state=RUNNING"
-PEOPLE = {"CAREGIVER": (Caregiver, "caregiver-1", CAREGIVER_1), "CLIENT": (Client, "client-1", CLIENT_1)}
+PEOPLE = {Role.CAREGIVER: ("caregiver-1", CAREGIVER_1), Role.CLIENT: ("client-1", CLIENT_1)}
 
 
 @pytest.fixture(autouse=True)
@@ -62,20 +60,20 @@ def test_one_name_can_have_an_account_in_each_role(gateway: Gateway) -> None:
 @pytest.mark.once_on_postgresql
 @pytest.mark.parametrize("role", PEOPLE)
 def test_a_disabled_account_is_rejected_within_seconds_until_it_is_enabled(
-    gateway: Gateway, role: str
+    gateway: Gateway, role: Role
 ) -> None:
-    table, user, person = PEOPLE[role]
+    user, person = PEOPLE[role]
     remembered = keys.token(role, user)
     assert me(gateway, remembered) == person
 
-    switch(gateway, table, user, is_disabled=True)
+    switch(gateway, role, user, is_disabled=True)
 
     assert_refused(gateway, f"bearer {keys.token(role, user, jti='new')}", 403, NO_ACCOUNT)
     assert me(gateway, remembered) == person
     after(gateway, ACCOUNT_CACHE_SECONDS)
     assert_refused(gateway, f"bearer {remembered}", 403, NO_ACCOUNT)
 
-    switch(gateway, table, user, is_disabled=False)
+    switch(gateway, role, user, is_disabled=False)
 
     assert me(gateway, remembered) == person
 
@@ -87,7 +85,7 @@ def test_setting_the_wall_clock_back_does_not_extend_the_account_cache(
 ) -> None:
     remembered = keys.token("CAREGIVER", "caregiver-1")
     assert me(gateway, remembered) == CAREGIVER_1
-    switch(gateway, Caregiver, "caregiver-1", is_disabled=True)
+    switch(gateway, Role.CAREGIVER, "caregiver-1", is_disabled=True)
 
     after(gateway, ACCOUNT_CACHE_SECONDS)
     state = gateway.client.app_state
@@ -102,7 +100,7 @@ def test_without_a_token_cache_no_account_is_cached(settings: Settings) -> None:
         gateway = Gateway(client, settings)
         assert me(gateway, keys.token("CAREGIVER", "caregiver-1"))
 
-        switch(gateway, Caregiver, "caregiver-1", is_disabled=True)
+        switch(gateway, Role.CAREGIVER, "caregiver-1", is_disabled=True)
 
         assert_refused(gateway, f"bearer {keys.token('CAREGIVER', 'caregiver-1')}", 403, NO_ACCOUNT)
 
@@ -142,9 +140,5 @@ def after(gateway: Gateway, seconds: int) -> None:
     state["authenticator"] = replace(state["authenticator"], ticks=lambda: monotonic() + seconds)
 
 
-def switch(gateway: Gateway, table: type[Caregiver] | type[Client], user: str, is_disabled: bool) -> None:
-    async def run() -> None:
-        async with transaction(gateway.settings.database) as tx:
-            await set_disabled(tx, table, user, is_disabled, NOW)
-
-    asyncio.run(run())
+def switch(gateway: Gateway, role: Role, user: str, is_disabled: bool) -> None:
+    run_write(gateway.settings.database, switching_account(role, user, is_disabled, NOW))

@@ -30,6 +30,7 @@ from tests.auth.signing import (
 )
 from tests.callers import Gateway
 from tests.concurrency import ApiCall, ApiResponse, send_call
+from tests.schema.listening import connected
 
 pytestmark = pytest.mark.sqlite_only
 
@@ -182,6 +183,9 @@ def test_a_hanging_issuer_delays_only_a_few_requests_with_an_unknown_kid(
             [error] = body["errors"]
             assert error["message"] == "the token cannot be verified now"
             assert error["extensions"]["code"] == "OVERLOADED"
+    with connected(gateway.with_token(signed(caregiver(), NEW, "invented"))) as listener:
+        listener.send(type="connection_init")
+        assert listener.receive_close() == (1013, "the token cannot be verified now")
 
     issuer.may_answer.set()
     assert {one.status for one in responses_of(pending[:MAX_WAITING])} == {401}

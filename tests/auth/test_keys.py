@@ -2,6 +2,10 @@
 only, a shared secret. Every key has one algorithm."""
 
 import errno
+import socket
+import ssl
+import threading
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +25,7 @@ from tests import keys
 from tests.auth.conftest import Opening
 from tests.auth.issuer import jwk, key_set, serving_issuer
 from tests.auth.signing import BAD, CAREGIVER_1, assert_refused, caregiver, ec_key, hmac_signed, me, signed
+from tests.certificates import certificate
 from tests.keys import Private
 
 pytestmark = pytest.mark.sqlite_only
@@ -265,6 +270,44 @@ def test_a_key_set_of_this_machine_is_fetched_without_a_proxy(monkeypatch: pytes
         opened = open_keys(Settings(env=Environment.DEVELOPMENT, token_jwks=issuer.url))
 
     assert [key.algorithm for key in opened.keys] == ["RS256"]
+
+
+def test_a_key_set_over_tls_needs_a_trusted_certificate(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("https_proxy", "http://127.0.0.1:1")
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+    own = certificate(tmp_path)
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    tls.load_cert_chain(own)
+    with serving_issuer(jwk(keys.private_key()), tls=tls) as issuer:
+        assert error_of(token_jwks=issuer.url) == f"{BY_ADDRESS}the certificate is not trusted"
+        monkeypatch.setenv("SSL_CERT_FILE", str(own))
+        opened = open_keys(Settings(token_jwks=issuer.url))
+
+    assert [key.algorithm for key in opened.keys] == ["RS256"]
+
+
+def test_a_proxy_for_https_is_used_for_a_key_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    requests: list[bytes] = []
+
+    def refuse() -> None:
+        with suppress(OSError), proxy.accept()[0] as connected:
+            requests.append(connected.recv(65_536))
+            connected.sendall(b"HTTP/1.1 407 Proxy Authentication Required\r\n\r\n")
+
+    with socket.create_server(("127.0.0.1", 0)) as proxy:
+        thread = threading.Thread(target=refuse)
+        thread.start()
+        monkeypatch.setenv("https_proxy", f"http://mara:a%20b@127.0.0.1:{proxy.getsockname()[1]}")
+        monkeypatch.setenv("no_proxy", "")
+        assert error_of(token_jwks="https://127.0.0.1:1/keys").startswith(BY_ADDRESS)
+        proxy.shutdown(socket.SHUT_RDWR)  # ends a thread that has received no request
+        thread.join()
+
+    [request] = requests
+    assert request.startswith(b"CONNECT 127.0.0.1:1 HTTP/1.")
+    assert b": Basic bWFyYTphIGI=\r\n" in request
 
 
 def test_production_requires_a_key_and_rejects_a_secret() -> None:

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from app.care.errors import Incomplete, Refused, Unreadable
+from app.care.bounds import BLANK_ID, check_required
+from app.care.errors import Incomplete, InvalidValue, Refused
 from app.care.homework import MAX_BOOKS, MAX_REMINDERS, Homework, check_homework
 from tests.factories import DAY, NOW
 
@@ -35,48 +36,50 @@ def test_valid_homework_is_accepted(changed: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     ("changed", "refusal", "message"),
     [
-        pytest.param({"book_ids": ()}, Incomplete, "required and missing: bookIds", id="no books"),
         pytest.param(
             {"book_ids": tuple(range(1, MAX_BOOKS + 2))},
-            Unreadable,
+            InvalidValue,
             "bookIds may hold at most 50 books",
             id="too many books",
         ),
         pytest.param(
             {"end_date": NOW - INSTANT, "remind_dates": ()},
-            Unreadable,
+            InvalidValue,
             "endDate is before startDate",
             id="end before start",
         ),
         pytest.param(
             {"remind_dates": (NOW,) * (MAX_REMINDERS + 1)},
-            Unreadable,
+            InvalidValue,
             "remindDates may hold at most 50 moments",
             id="too many reminders",
         ),
         pytest.param(
             {"remind_dates": (NOW, NOW - INSTANT)},
-            Unreadable,
+            InvalidValue,
             "remindDates must lie between startDate and endDate",
             id="a reminder before the start",
         ),
         pytest.param(
             {"remind_dates": (NOW + DAY + INSTANT,)},
-            Unreadable,
+            InvalidValue,
             "remindDates must lie between startDate and endDate",
             id="a reminder after the end",
         ),
         pytest.param(
-            {"start_date": datetime(1, 1, 1, tzinfo=UTC)}, Unreadable, f"startDate {NO_YEAR}", id="1"
+            {"start_date": datetime(1, 1, 1, tzinfo=UTC)}, InvalidValue, f"startDate {NO_YEAR}", id="1"
         ),
         pytest.param(
-            {"start_date": datetime(1899, 12, 31, tzinfo=UTC)}, Unreadable, f"startDate {NO_YEAR}", id="1899"
+            {"start_date": datetime(1899, 12, 31, tzinfo=UTC)},
+            InvalidValue,
+            f"startDate {NO_YEAR}",
+            id="1899",
         ),
         pytest.param(
-            {"end_date": datetime(3000, 1, 1, tzinfo=UTC)}, Unreadable, f"endDate {NO_YEAR}", id="3000"
+            {"end_date": datetime(3000, 1, 1, tzinfo=UTC)}, InvalidValue, f"endDate {NO_YEAR}", id="3000"
         ),
         pytest.param(
-            {"end_date": datetime(9999, 12, 31, tzinfo=UTC)}, Unreadable, f"endDate {NO_YEAR}", id="9999"
+            {"end_date": datetime(9999, 12, 31, tzinfo=UTC)}, InvalidValue, f"endDate {NO_YEAR}", id="9999"
         ),
     ],
 )
@@ -86,3 +89,15 @@ def test_invalid_homework_is_rejected(changed: dict[str, Any], refusal: type[Ref
 
     assert refused.value.message == message
     assert len(refused.value.members) == 1 and message.count(refused.value.members[0]) == 1
+
+
+@pytest.mark.parametrize("book_ids", [(), (BLANK_ID,), (1, BLANK_ID)])
+def test_homework_without_books_is_incomplete(book_ids: tuple[int, ...]) -> None:
+    with pytest.raises(Incomplete) as refused:
+        check_required(bookIds=book_ids, sessionId=1, text=" ", title="Weekly")
+
+    assert refused.value.members == ("bookIds", "text")
+
+
+def test_an_id_that_is_not_valid_is_given() -> None:
+    check_required(bookIds=(1, None), sessionId=None)

@@ -24,7 +24,8 @@ from app.care.subscriptions import (
 from app.db.drivers.interface import Database
 from app.db.reader.selection import AccessScope
 from app.db.sql import Repeatable
-from app.db.statements.retention import marking_removed, removing_events
+from app.db.statements.retention import REMOVE_EVENTS, marking_removed
+from app.events.deliveries import updating
 from tests.callers import load
 from tests.db import raw
 from tests.db.operations import with_database
@@ -155,7 +156,7 @@ def newest_event(url: str) -> int:
 
 async def remove(db: Database, last: int) -> None:
     await db.write(marking_removed(last, NOW))
-    await db.write(removing_events(NOW, 1, list(range(1, last + 1))))
+    await db.write(updating(REMOVE_EVENTS, NOW, 1, list(range(1, last + 1))))
 
 
 @pytest.mark.parametrize(("removed", "is_noticed"), [(3, False), (4, False), (5, True), (8, True)])

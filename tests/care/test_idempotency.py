@@ -38,7 +38,7 @@ def refusing() -> Operation[Any]:
 
 
 def kept(url: str) -> int:
-    [(number,)] = raw.run(url, "SELECT count(*) FROM kept_answer")
+    [(number,)] = raw.run(url, "SELECT count(*) FROM idempotency_key")
     return int(number)
 
 

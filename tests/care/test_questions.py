@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from app.care.bounds import MAX_TEXT
-from app.care.errors import Unreadable, WrongAnswer, WrongAnswers
+from app.care.errors import InvalidValue, WrongAnswer, WrongAnswers
 from app.care.questions import (
     MAX_ANSWERS,
     GivenAnswer,
@@ -176,7 +176,7 @@ def test_all_errors_of_the_answers_are_reported_together() -> None:
 
 def test_the_number_of_answers_is_limited() -> None:
     check_count([GivenAnswer(1, "")] * MAX_ANSWERS)
-    with pytest.raises(Unreadable, match=r"^answers may hold at most 500 answers$"):
+    with pytest.raises(InvalidValue, match=r"^answers may hold at most 500 answers$"):
         check_count([GivenAnswer(1, "")] * (MAX_ANSWERS + 1))
 
 

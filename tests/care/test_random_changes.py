@@ -172,13 +172,13 @@ class Walk:
         answer, revision = self.any_answer(number, is_own)
         expected = self.model.submit(number, answer, revision, self.now, OPTIONS) if is_own else "NOT_FOUND"
         try:
-            done = await submit_answers(ctx, answers_of(number, answer, revision))
+            assignment_id, answer_set_id = await submit_answers(ctx, answers_of(number, answer, revision))
         except CareError as refusal:
             return refusal.code, expected
         submissions = self.model.homework[number].submissions
         if 0 in submissions:
-            submissions[done.answer_set_id] = submissions.pop(0)
-        return (done.answer_set_id == max(submissions), done.assignment_id), (expected is None, number)
+            submissions[answer_set_id] = submissions.pop(0)
+        return (answer_set_id == max(submissions), assignment_id), (expected is None, number)
 
     async def step_give(self) -> tuple[Any, Any]:
         number, ctx, is_own = self.any_homework(0)

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from app.db.admin.demo import CAREGIVER, CLIENT
-from app.db.admin.importing import is_empty
 from app.db.admin.migrate import newest_version, stored_version
+from app.db.interchange.load import is_empty
 from app.settings import Settings
 from tests.callers import load, run_read
 from tests.cli.conftest import Command, assert_rejected

@@ -5,17 +5,22 @@ import asyncio
 from collections.abc import Iterator
 
 import pytest
+from sqlalchemy import Table
 
 from app.db.admin.distributing import run_step, steps
 from app.db.admin.migrate import migrate, newest_version
 from app.db.admin.orm import connect_postgres
 from app.db.drivers.interface import location_of
+from app.db.facts import distribution_key
 from app.db.session_counters import differences
+from app.db.sql import CompiledStatement
+from app.db.tables import TABLES
 from app.settings import Settings
 from tests import citus
 from tests.callers import load, run_read
 from tests.cli.conftest import Command, assert_rejected
 from tests.db import raw
+from tests.db.everyday import finding_scattered, with_samples
 from tests.factories import a_world
 from tests.postgres import url_of
 
@@ -31,6 +36,55 @@ def test_another_database_is_rejected(command: Command, settings: Settings, kind
         "postgresql": "this database has no Citus; run CREATE EXTENSION citus on every machine first",
     }
     assert_rejected(command("distribute"), reasons[kind])
+
+
+def test_every_table_has_one_place() -> None:
+    def place_of(table: Table) -> str:
+        return distribution_key(table) or getattr(table.info.get("place"), "name", "")
+
+    places = {table.name: place_of(table) for table in TABLES}
+
+    assert places == {
+        **dict.fromkeys(("caregiver", "client", "module", "book", "book_word", "question"), "EVERYWHERE"),
+        **dict.fromkeys(("session", "assignment", "reminder", "answer_set", "feedback"), "caregiver_id"),
+        **dict.fromkeys(("event", "delivery"), "caregiver_id"),
+        "relationship": "client_id",
+        **dict.fromkeys(("idempotency_key", "audit_record", "imported_row", "tombstone"), "COORDINATOR"),
+        **dict.fromkeys(("audit_seal", "audit_entry", "audit_checkpoint", "event_removal"), ""),
+        **dict.fromkeys(("legacy_usage", "legacy_day"), ""),
+    }
+
+
+OF_CITUS = ("citus", "create_distributed_table", "create_reference_table", "truncate_local_data", "pg_dist")
+KEYS = """
+    SELECT conrelid::regclass::text, conname, pg_get_constraintdef(oid)
+    FROM pg_constraint WHERE contype IN ('p', 'u', 'f') AND connamespace = 'public'::regnamespace
+    UNION SELECT tablename, indexname, indexdef FROM pg_indexes
+    WHERE schemaname = 'public' AND indexdef LIKE 'CREATE UNIQUE%'
+"""
+
+
+@pytest.mark.parametrize("kind", ["postgresql"], indirect=True)
+def test_keys_of_distributed_tables_include_the_column_that_distributes_them(database_url: str) -> None:
+    """Runs the statements that any PostgreSQL server understands."""
+    before = {(table, name) for table, name, _ in raw.run(database_url, KEYS)}
+    statements = [each for step in steps(citus.SHARDS) for each in step.statements]
+
+    raw.run(database_url, *(each for each in statements if not any(one in each for one in OF_CITUS)))
+
+    after = raw.run(database_url, KEYS)
+    keys = {table.name: key for table in TABLES if (key := distribution_key(table))}
+    without = [
+        (table, name)
+        for table, name, definition in after
+        if table in keys and f"({keys[table]}, " not in definition and refers_to(definition) in ("", *keys)
+    ]
+    assert without == []
+    assert {(table, name) for table, name, _ in after} == before
+
+
+def refers_to(definition: str) -> str:
+    return definition.partition("REFERENCES ")[2].partition("(")[0]
 
 
 @pytest.fixture
@@ -65,8 +119,18 @@ def test_all_rows_are_kept_also_after_an_interruption(command: Command, empty: s
     assert raw.row_counts(empty) == before
     assert raw.run(empty, ON_COORDINATOR) == [(8,)]
     assert run_read(empty, differences()) == []
-    assert (
-        "everyday statements use one shard for each caregiver" in command("doctor", database_url=empty).stdout
+    assert run_read(empty, finding_scattered()) == []
+
+
+def test_parameters_are_replaced_by_samples_of_their_type() -> None:
+    written = CompiledStatement(
+        "SELECT $1::BIGINT, $2::BIGINT[], $3::TIMESTAMP WITH TIME ZONE, $4::VARCHAR, $5::BOOLEAN",
+        tuple((name, None) for name in ("caregiver", "caregivers", "now", "name", "is_test")),
+    )
+
+    assert with_samples(written, (1, 2)) == (
+        "SELECT '1'::BIGINT, '{1, 2}'::BIGINT[], '2026-11-21'::TIMESTAMP WITH TIME ZONE, '1'::VARCHAR,"
+        " 'true'::BOOLEAN"
     )
 
 

@@ -10,7 +10,7 @@ import orjson
 import pytest
 
 from app.care.own_data import HEADER, as_csv
-from app.db.reader.own_data import SESSIONS_AT_ONCE
+from app.db.interchange.dump import SESSIONS_AT_ONCE
 from app.settings import Settings
 from tests.callers import load
 from tests.cli.conftest import Command, assert_rejected

@@ -1,7 +1,6 @@
 """Promise: every command has a help text; `schema` prints the schema of the project."""
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import click
@@ -10,38 +9,23 @@ from click.testing import CliRunner
 
 from app.cli import main
 from tests.cli.conftest import Command
+from tests.commands import every_command
 
 pytestmark = pytest.mark.sqlite_only
 
 ROOT = Path(__file__).parent.parent.parent
 
 
-def commands(group: click.Group, *above: str) -> Iterator[tuple[str, ...]]:
-    yield above
-    for name, command in group.commands.items():
-        if isinstance(command, click.Group):
-            yield from commands(command, *above, name)
-        else:
-            yield (*above, name)
+COMMANDS = dict(every_command(main))
+GROUPS = [words for words, command in COMMANDS.items() if isinstance(command, click.Group)]
 
 
-def command_of(words: tuple[str, ...]) -> click.Command:
-    found: click.Command = main
-    for word in words:
-        assert isinstance(found, click.Group)
-        found = found.commands[word]
-    return found
-
-
-GROUPS = [words for words in commands(main) if isinstance(command_of(words), click.Group)]
-
-
-@pytest.mark.parametrize("words", list(commands(main)), ids=lambda words: " ".join(words) or "care-gateway")
+@pytest.mark.parametrize("words", COMMANDS, ids=lambda words: " ".join(words) or "care-gateway")
 @pytest.mark.parametrize("option", ["-h", "--help"])
 def test_every_command_has_a_help_text(words: tuple[str, ...], option: str) -> None:
     result = CliRunner().invoke(main, [*words, option])
 
-    found = command_of(words)
+    found = COMMANDS[words]
     assert found.help
     assert (result.exit_code, result.stderr) == (0, "")
     assert result.stdout.startswith("Usage: ")
@@ -52,7 +36,7 @@ def test_every_command_has_a_help_text(words: tuple[str, ...], option: str) -> N
 def test_the_list_of_commands_shows_complete_summaries(words: tuple[str, ...]) -> None:
     result = CliRunner().invoke(main, [*words, "--help"])
 
-    found = command_of(words)
+    found = COMMANDS[words]
     assert isinstance(found, click.Group)
     text = " ".join(result.stdout.split("Commands:")[1].split())
     summaries = [(each.help or "").split("\n\n")[0] for each in found.commands.values()]

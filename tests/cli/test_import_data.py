@@ -5,7 +5,7 @@ from pathlib import Path
 import orjson
 import pytest
 
-from app.db.admin.importing import is_empty
+from app.db.interchange.load import is_empty
 from app.settings import Settings
 from tests.callers import run_read
 from tests.cli.conftest import Command, assert_rejected

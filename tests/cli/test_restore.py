@@ -9,10 +9,8 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
-from alembic import command as alembic
 
-from app.db.admin.migrate import config, migrate, newest_version
-from app.db.admin.orm import connected
+from app.db.admin.migrate import migrate, newest_version
 from app.db.drivers.interface import sqlite_path
 from app.settings import Settings
 from tests.audit.audit_log import audited
@@ -204,7 +202,7 @@ def test_tables_without_tombstones_show_who_was_erased_and_disabled(
     """A new version restores a backup before it has migrated the database."""
     command("erase", "--id", "2", "--yes")
     switch(command, "disable")
-    asyncio.run(downgrade(settings.database, "0010"))
+    make_version_0010(settings.database)
 
     result = command("restore", str(file))
 
@@ -260,13 +258,20 @@ def test_ids_assigned_after_the_backup_are_not_reused(
     assert raw.run(settings.database, "SELECT max(id) FROM event") == [(1_000_001,)]
 
 
-async def downgrade(url: str, version: str) -> None:
-    async with connected(url) as connection:
-        await connection.run_sync(lambda one: alembic.downgrade(config(one), version))
+def make_version_0010(url: str) -> None:
+    """The tables before tombstones, with the rows of the others."""
+    raw.run(
+        url,
+        "DROP TABLE tombstone",
+        "ALTER TABLE idempotency_key RENAME TO kept_answer",
+        "DROP INDEX ix_idempotency_key_moment",
+        "CREATE INDEX ix_kept_answer_moment ON kept_answer (moment)",
+        "UPDATE alembic_version SET version_num = '0010'",
+    )
 
 
 def test_a_backup_with_older_tables_is_migrated(command: Command, settings: Settings, file: Path) -> None:
-    asyncio.run(downgrade(f"sqlite:///{file}", "0002"))
+    make_version_0010(f"sqlite:///{file}")
 
     result = command("restore", str(file))
 
@@ -367,6 +372,18 @@ def test_an_unreadable_or_new_database_needs_a_list_of_erased_clients(
         assert aside(settings).read_bytes() == b"no database" * 1000
 
 
+def test_an_earlier_state_needs_a_list_although_most_of_its_tables_are_equal(
+    command: Command, settings: Settings, file: Path
+) -> None:
+    """Only one table of the backup has a row that the current database never had."""
+    load(f"sqlite:///{file}", [an_assignment(6)])
+
+    with unchanged(settings):
+        rejected = command("restore", str(file))
+
+    assert_rejected(rejected, LIST_NEEDED.format(sqlite_path(settings.database)))
+
+
 def test_an_invalid_list_is_rejected(
     command: Command, settings: Settings, file: Path, tmp_path: Path
 ) -> None:
@@ -418,6 +435,8 @@ def damage(file: Path, how: str) -> None:
             connection.execute("DELETE FROM client WHERE id = 1")
     elif how == "newer":
         raw.run(f"sqlite:///{file}", "UPDATE alembic_version SET version_num = '9999'")
+    elif how == "older":
+        raw.run(f"sqlite:///{file}", "UPDATE alembic_version SET version_num = '0009'")
     elif how == "no tables":
         file.unlink()
         raw.run(f"sqlite:///{file}", "CREATE TABLE letter (text)")
@@ -431,6 +450,7 @@ DAMAGES = {
     "damaged": "is damaged and was not restored: *** in database main ***",
     "rows missing": "is damaged and was not restored: rows refer to missing rows",
     "newer": f"has the newer schema version 9999; this program supports up to {newest_version()}",
+    "older": "has the schema version 0009, from before 1.0.0-rc1, which this program cannot migrate: ",
     "no tables": "is not a backup of this service: it has no schema version",
     "no database": "cannot be read as a backup: file is not a database",
     "with a log": "has a write-ahead log: it is a database in use or an incomplete copy",

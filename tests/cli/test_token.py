@@ -11,7 +11,7 @@ import pytest
 
 from app.auth.refusals import Reason
 from app.cli.token import EXPLANATIONS
-from app.db.admin.importing import importing
+from app.db.interchange.load import importing
 from app.main import create_app
 from app.settings import Settings
 from tests import keys, pages

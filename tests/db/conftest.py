@@ -39,8 +39,12 @@ def world(
     kind: str, migrated: str, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[OpenWorld]:
     with fresh_database(kind, migrated, request, tmp_path_factory.mktemp("world") / "care.db") as url:
-        put_random_world(url, is_damaged=kind != "citus")
-        with asyncio.Runner() as runner:
-            db = runner.run(open_database(url))
-            yield OpenWorld(url, kind, plain_world(url), db, runner)
-            runner.run(db.close())
+        put_random_world(url, is_damaged=kind != "citus", is_moved=kind != "citus")
+        yield from opened(url, kind)
+
+
+def opened(url: str, kind: str) -> Iterator[OpenWorld]:
+    with asyncio.Runner() as runner:
+        db = runner.run(open_database(url))
+        yield OpenWorld(url, kind, plain_world(url), db, runner)
+        runner.run(db.close())

@@ -12,6 +12,8 @@ from app.care.assignments import (
     DUE_SOONEST,
     AssignmentFilter,
     get_my_assignments,
+    has_status,
+    is_of_book,
     list_my_assignments,
 )
 from app.care.books import BookFilter, get_books, list_books
@@ -31,7 +33,6 @@ from app.care.subscriptions import (
 from app.db.reader.entities import ENTITIES, ToOne
 from app.db.reader.selection import Link, PageRequest, Selection, Where
 from app.db.sql import Statement, Step, Values, changes_of
-from app.db.statements.conditions import has_status, is_of_book
 from app.db.tables import (
     AnswerSet,
     Assignment,

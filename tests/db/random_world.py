@@ -33,18 +33,15 @@ PlainRow = dict[str, Any]
 PlainWorld = dict[str, list[PlainRow]]  # by the table's name
 
 
-def put_random_world(url: str, seed: int = 20261121, is_damaged: bool = True) -> None:
+def put_random_world(url: str, seed: int = 20261121, is_damaged: bool = True, is_moved: bool = True) -> None:
     """A distributed database rejects the damages, and cannot move a row to another caregiver."""
     load(url, records(Random(seed)))
-    if not is_damaged:
-        return
-    raw.run(
-        url,
-        *submissions(Random(seed + 3)),
-        *feedbacks(Random(seed + 1)),
-        *withdrawals(Random(seed + 4)),
-        *damages(Random(seed + 2)),
-    )
+    if is_moved:
+        raw.run(
+            url, *submissions(Random(seed + 3)), *feedbacks(Random(seed + 1)), *withdrawals(Random(seed + 4))
+        )
+    if is_damaged:
+        raw.run(url, *damages(Random(seed + 2)))
 
 
 def records(rng: Random) -> Iterator[Record]:

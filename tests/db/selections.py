@@ -5,12 +5,11 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from app.care.assignments import DUE_SOONEST
+from app.care.assignments import DUE_SOONEST, has_status, is_in_session, is_of_client
 from app.care.sessions import IN_TIME_STATE
 from app.care.sessions import ORDERS as ORDERS_OF_SESSIONS
 from app.db.reader.entities import ENTITIES, ToOne
 from app.db.reader.selection import FIRST, NEWEST, AccessScope, Link, PageRequest, Selection, Where
-from app.db.statements.conditions import has_status, is_in_session, is_of_client
 from app.db.tables import Assignment, Session, Table, TimeState
 from tests.db.random_world import ASSIGNMENTS, CAREGIVERS, CLIENTS, SESSIONS, PlainRow
 from tests.db.simple_reader import SUBMITTED, WITHOUT_END_DATE, Keep, SimpleReader

@@ -1,16 +1,22 @@
 """Adding, listing and disabling accounts; a rejected command changes nothing."""
 
-import asyncio
-
 import pytest
 
-from app.db.admin.accounts import AccountRefused, Person, add_person, list_people, set_disabled
-from app.db.admin.orm import transaction
-from app.db.tables import Caregiver, Client
-from tests.callers import load
+from app.db.admin.accounts import (
+    Account,
+    AccountRefused,
+    adding_person,
+    linking_person,
+    listing_accounts,
+    switching_account,
+)
+from app.db.sql import Operation
+from tests.callers import load, run_read, run_write
 from tests.db import raw
 from tests.factories import NOW, a_caregiver, a_client
 
+ANA = {"name": "Ana", "position": "Nurse"}
+BO = {"name": "Bo", "oppt_id": "OPPT-9"}
 ALL = "SELECT id, user_name, is_disabled FROM {} ORDER BY id"
 
 
@@ -23,27 +29,26 @@ def stored(url: str, table: str) -> list[tuple[int, str | None, bool]]:
     return [(number, name, bool(off)) for number, name, off in raw.run(url, ALL.format(table))]
 
 
-def add(url: str, *people: Person) -> list[int]:
-    async def added() -> list[int]:
-        async with transaction(url) as tx:
-            return [(await add_person(tx, person)).id for person in people]
+def adding_several(*people: tuple[str, dict[str, str]]) -> Operation[list[int]]:
+    added = []
+    for role, values in people:
+        added.append((yield from adding_person(role, **values)))
+    return added
 
-    return asyncio.run(added())
+
+def add(url: str, *people: tuple[str, dict[str, str]]) -> list[int]:
+    return run_write(url, adding_several(*people))
 
 
-def disable(url: str, table: type[Person], user: str, is_disabled: bool = True) -> None:
-    async def changed() -> None:
-        async with transaction(url) as tx:
-            await set_disabled(tx, table, user, is_disabled, NOW)
-
-    asyncio.run(changed())
+def disable(url: str, role: str, user: str, is_disabled: bool = True) -> None:
+    run_write(url, switching_account(role, user, is_disabled, NOW))
 
 
 def test_a_new_person_gets_the_next_id(database_url: str) -> None:
     given = add(
         database_url,
-        Caregiver(name="Ana", position="Nurse", user_name="ana@example.test"),
-        Client(name="Bo", oppt_id="OPPT-9", user_name="bo@example.test"),
+        ("CAREGIVER", {**ANA, "user_name": "ana@example.test"}),
+        ("CLIENT", {**BO, "user_name": "bo@example.test"}),
     )
 
     assert given == [5, 6]
@@ -58,45 +63,67 @@ def test_a_new_person_gets_the_next_id(database_url: str) -> None:
 @pytest.mark.parametrize(
     "person",
     [
-        lambda: Caregiver(name="Ana", position="Nurse", user_name="caregiver-3"),
-        lambda: Client(name="Bo", oppt_id="OPPT-9", user_name="client-5"),
-        lambda: Client(name="Bo", oppt_id="OPPT-5", user_name="bo@example.test"),
+        ("CAREGIVER", {**ANA, "user_name": "caregiver-3"}),
+        ("CLIENT", {**BO, "user_name": "client-5"}),
+        ("CLIENT", {**BO, "oppt_id": "OPPT-5", "user_name": "bo@example.test"}),
     ],
     ids=["a caregiver's user name", "a client's user name", "an identifier"],
 )
-def test_a_duplicate_user_name_or_identifier_is_rejected(database_url: str, person: object) -> None:
+def test_a_duplicate_user_name_or_identifier_is_rejected(
+    database_url: str, person: tuple[str, dict[str, str]]
+) -> None:
     before = raw.row_counts(database_url)
 
     with pytest.raises(
         AccountRefused, match=r"^(caregiver 3|client 5) has the (user name|identifier) .+ already$"
     ):
-        add(database_url, Client(name="Di", oppt_id="OPPT-8"), person())  # type: ignore[operator]
+        add(database_url, ("CLIENT", {"name": "Di", "oppt_id": "OPPT-8", "user_name": "di"}), person)
 
     assert raw.row_counts(database_url) == before
 
 
 def test_a_caregiver_and_a_client_may_share_a_user_name(database_url: str) -> None:
-    assert add(database_url, Client(name="Bo", oppt_id="OPPT-9", user_name="caregiver-3")) == [6]
+    assert add(database_url, ("CLIENT", {**BO, "user_name": "caregiver-3"})) == [6]
 
 
 def test_people_without_an_account_are_not_listed(database_url: str) -> None:
-    async def listed() -> list[tuple[str, int]]:
-        async with transaction(database_url) as tx:
-            return [(type(person).__name__, person.id) for person in await list_people(tx)]
-
-    assert asyncio.run(listed()) == [("Caregiver", 3), ("Client", 5)]
+    assert run_read(database_url, listing_accounts()) == [
+        Account("CAREGIVER", 3, "caregiver-3", False),
+        Account("CLIENT", 5, "client-5", False),
+    ]
 
 
 def test_an_account_is_disabled_and_enabled_again(database_url: str) -> None:
-    disable(database_url, Caregiver, "caregiver-3")
+    disable(database_url, "CAREGIVER", "caregiver-3")
     assert stored(database_url, "caregiver") == [(3, "caregiver-3", True), (4, None, False)]
 
-    disable(database_url, Caregiver, "caregiver-3", is_disabled=False)
+    disable(database_url, "CAREGIVER", "caregiver-3", is_disabled=False)
     assert stored(database_url, "caregiver") == [(3, "caregiver-3", False), (4, None, False)]
 
 
 def test_an_account_of_the_other_role_is_not_found(database_url: str) -> None:
     with pytest.raises(AccountRefused, match="there is no such account in this role"):
-        disable(database_url, Client, "caregiver-3")
+        disable(database_url, "CLIENT", "caregiver-3")
+
+    assert stored(database_url, "caregiver") == [(3, "caregiver-3", False), (4, None, False)]
+
+
+def test_a_user_name_that_is_taken_meanwhile_is_not_added(database_url: str) -> None:
+    """The row of a concurrent command is not visible to the check, but it is to the insertion."""
+
+    def unseen() -> Operation[int]:
+        adding = adding_person("CLIENT", **BO, user_name="client-5")
+        step = next(adding)
+        while "INSERT" not in step[0].for_("sqlite").sql:
+            step = adding.send([])
+        return adding.send((yield step))  # type: ignore[func-returns-value]
+
+    with pytest.raises(AccountRefused, match=r"^this user name or client identifier is taken$"):
+        run_write(database_url, unseen())
+
+
+def test_a_user_name_that_is_taken_is_not_linked(database_url: str) -> None:
+    with pytest.raises(AccountRefused, match=r"^this user name is taken$"):
+        run_write(database_url, linking_person("CAREGIVER", 4, "caregiver-3"))
 
     assert stored(database_url, "caregiver") == [(3, "caregiver-3", False), (4, None, False)]

@@ -7,8 +7,8 @@ import pytest
 
 from app.care.homework import Homework, assigning
 from app.db.admin.books import importing_books
-from app.db.admin.importing import ImportRefused
 from app.db.drivers.factory import open_database
+from app.db.interchange.load import ImportRefused
 from app.db.reader.selection import AccessScope
 from tests.callers import load
 from tests.db import raw

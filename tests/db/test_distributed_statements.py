@@ -7,8 +7,8 @@ import pytest
 
 from app.db.drivers.postgres import PostgresDatabase
 from app.db.reader.access import CAREGIVERS_OF_CLIENT
-from app.doctor.routing import everyday_statements
 from tests.db.conftest import OpenWorld
+from tests.db.everyday import everyday_statements, finding_scattered
 from tests.db.everything import VIEWERS, Ran, everything_read
 from tests.db.everything_written import everything_written
 from tests.db.sql_text import care_tables, with_names, without_key
@@ -63,7 +63,7 @@ def test_the_caregivers_are_read_by_a_statement_of_their_own(ran: list[Ran]) -> 
     assert CAREGIVERS_OF_CLIENT in {one.statement for one in ran}
 
 
-def test_doctor_explains_every_change_that_finds_rows_of_a_caregiver(ran: list[Ran]) -> None:
+def test_every_change_that_finds_rows_of_a_caregiver_is_an_everyday_statement(ran: list[Ran]) -> None:
     explained = {one.statement for one in everyday_statements()}
 
     assert {
@@ -75,6 +75,16 @@ def test_doctor_explains_every_change_that_finds_rows_of_a_caregiver(ran: list[R
         and not one.statement.for_("citus").sql.startswith("INSERT")
         and one.statement not in explained
     } == set()
+
+
+def test_everyday_statements_are_of_every_kind_of_viewer_and_can_be_planned(
+    world: OpenWorld, ran: list[Ran]
+) -> None:
+    """`make distributed` counts the shards of these plans (tests/cli/test_distribute.py)."""
+    names = {one.name for one in everyday_statements()}
+
+    assert {"session rows of a caregiver", "session rows of a client of several", "CLOSE_SESSION"} <= names
+    assert world.read(finding_scattered()) == []
 
 
 CHANGES = {

@@ -76,9 +76,9 @@ def expected_after(before: Stored) -> Stored:
         "delivery": [
             row | {"last_answer": None} if row["client_id"] == 1 else row for row in before["delivery"]
         ],
-        "kept_answer": [
+        "idempotency_key": [
             row if (row["role"], row["viewer_id"]) in OTHERS else row | {"status": 0, "body": None}
-            for row in before["kept_answer"]
+            for row in before["idempotency_key"]
         ],
     }
 

@@ -2,16 +2,15 @@
 by one operation."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from concurrent.futures import Future
-from contextvars import copy_context
 from functools import partial
 from threading import Event
 
 import pytest
 
 from app.db.drivers.fair_turns import CALLER, FairThreads, FairTurns
-from app.db.drivers.postgres import in_thread
+from app.db.drivers.postgres import WORKER
 
 pytestmark = pytest.mark.sqlite_only
 
@@ -24,7 +23,7 @@ class Operations:
         self.done: list[str] = []
 
     async def run(self, caller: str) -> None:
-        CALLER.set({"budget": caller})
+        CALLER.state = {"budget": caller}  # until the first await that waits
         await self.turns.acquire()
         try:
             await asyncio.sleep(0)
@@ -33,7 +32,13 @@ class Operations:
             self.turns.release()
 
     def start(self, *callers: str) -> list[asyncio.Task[None]]:
-        return [asyncio.create_task(self.run(caller), context=copy_context()) for caller in callers]
+        return [asyncio.create_task(self.run(caller)) for caller in callers]
+
+
+@pytest.fixture(autouse=True)
+def without_caller() -> Iterator[None]:
+    yield
+    CALLER.state = None
 
 
 def run(main: Callable[[], Awaitable[None]]) -> None:
@@ -93,8 +98,8 @@ def test_threads_work_for_one_caller_after_the_other() -> None:
     threads.submit(partial(may_run.wait, 10))
 
     for caller in ("busy", "busy", "busy", "other"):
-        copy_context().run(submit_for, threads, caller, done)
-    cancelled = copy_context().run(submit_for, threads, "other", done)
+        submit_for(threads, caller, done)
+    cancelled = submit_for(threads, "other", done)
     assert cancelled.cancel()
     may_run.set()
     threads.shutdown()
@@ -107,11 +112,11 @@ def test_long_work_of_one_caller_does_not_delay_that_of_others_on_postgresql() -
     done: list[str] = []
 
     async def work(caller: str) -> None:
-        CALLER.set({"budget": caller})
-        await in_thread(partial(done.append, caller))
+        CALLER.state = {"budget": caller}
+        await WORKER.run(partial(done.append, caller))
 
     async def main() -> None:
-        first = asyncio.create_task(in_thread(partial(may_run.wait, 10)))
+        first = asyncio.create_task(WORKER.run(partial(may_run.wait, 10)))
         waiting = [asyncio.create_task(work(caller)) for caller in ("busy", "busy", "busy", "other")]
         await asyncio.sleep(0)
         may_run.set()
@@ -123,7 +128,7 @@ def test_long_work_of_one_caller_does_not_delay_that_of_others_on_postgresql() -
 
 
 def submit_for(threads: FairThreads, caller: str, done: list[str]) -> Future[None]:
-    CALLER.set({"budget": caller})
+    CALLER.state = {"budget": caller}
     return threads.submit(partial(done.append, caller))
 
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from app.db.admin.import_format import LineRejected
-from app.db.admin.import_rows import ImportRows
-from app.db.admin.importing import ImportRefused
+from app.db.interchange.lines import LineRejected
+from app.db.interchange.load import ImportRefused
+from app.db.interchange.rows import ImportRows
 from tests.callers import load
 from tests.db import raw
 from tests.factories import (

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from app.care.homework import Homework, assigning
-from app.db.admin import importing as importer
-from app.db.admin.importing import importing
+from app.db.interchange import load as importer
+from app.db.interchange.load import importing
 from app.db.moments import as_moment
 from app.db.reader.selection import AccessScope
 from app.db.session_counters import differences

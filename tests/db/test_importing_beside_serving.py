@@ -10,8 +10,8 @@ import pytest
 from app.care.homework import Homework, assigning
 from app.care.new_sessions import NewSession, opening
 from app.db.admin.books import importing_books
-from app.db.admin.importing import ImportRefused, importing
 from app.db.drivers.interface import Database, DatabaseError
+from app.db.interchange.load import ImportRefused, importing
 from app.db.reader.selection import AccessScope
 from app.db.session_counters import Difference, differences
 from app.db.sql import Operation, selecting

@@ -12,6 +12,7 @@ import pytest
 
 from app.db.drivers.connections import Primary
 from app.db.drivers.factory import open_database
+from app.db.drivers.hosts import connect_to_host
 from app.db.drivers.interface import Database, DatabaseError, DatabaseUnavailable, OutcomeUnknown, reason_of
 from app.db.drivers.watching import watch_hosts
 from app.db.sql import Bulk, Operation
@@ -131,13 +132,13 @@ def test_connections_to_a_server_that_became_read_only_are_closed(database_url: 
 
 
 def test_a_connection_in_use_during_a_loss_is_not_used_again(database_url: str) -> None:
-    async def use(db: Any) -> int:
+    async def use(db: Any) -> tuple[int, int]:
         async with db.connection():
             with pytest.raises(DatabaseUnavailable):
                 await db.read(running("SELECT pg_terminate_backend(pg_backend_pid())"))
-        return len(db.idle)
+        return len(db.idle), db.occupancy().open
 
-    assert with_database(database_url, use) == 0
+    assert with_database(database_url, use) == (0, 0)
 
 
 def test_closing_waits_for_a_connection_in_use(database_url: str) -> None:
@@ -287,6 +288,22 @@ def test_a_connection_that_is_closed_between_two_statements_is_lost(database_url
         return int(await db.read(counting()))
 
     assert with_database(database_url, use) == 0
+
+
+def test_a_change_to_a_newer_server_closes_every_connection_to_the_former_one(database_url: str) -> None:
+    async def use() -> tuple[list[bool], list[bool]]:
+        primary = Primary(database_url)
+        older = [await primary.connect() for _ in range(3)]
+        before = [connection.is_closed() for connection in older]
+        [(name, address)] = primary.addresses
+        host = await connect_to_host(name, address, 10)
+        promoted = host.server._replace(timeline=host.server.timeline + 1)  # as after a failover
+        newer = primary.choose([host._replace(server=promoted)]).connection
+        after = [connection.is_closed() for connection in (*older, newer)]
+        await newer.close()
+        return before, after
+
+    assert asyncio.run(use()) == ([False] * 3, [True, True, True, False])
 
 
 def test_a_fault_does_not_end_the_watch_over_the_hosts(

@@ -11,6 +11,8 @@ from weakref import ref
 
 import pytest
 
+from app.care.assignments import has_status, is_in_session
+from app.care.books import HasWord
 from app.care.sessions import IN_TIME_STATE
 from app.db.drivers.interface import Database
 from app.db.reader import document, levels, plan_cache
@@ -21,7 +23,6 @@ from app.db.reader.plan_cache import MAX_PLANS_OF_SELECTION, Plan, PlanCache
 from app.db.reader.queries import CountedBy, Query
 from app.db.reader.selection import Link, PageRequest, ReaderRole, Selection, Where
 from app.db.sql import DIALECTS, DatabaseKind, LongWork, Operation, Statement
-from app.db.statements.conditions import HasWord, has_status, is_in_session
 from app.db.tables import Assignment, Book, Session, Table, TimeState
 from tests.db.operations import COUNT_MODULES, with_database
 

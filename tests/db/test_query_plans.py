@@ -7,7 +7,7 @@ from contextlib import closing
 
 import pytest
 
-from app.care.assignments import DUE_SOONEST
+from app.care.assignments import DUE_SOONEST, has_status, is_in_session
 from app.care.sessions import IN_TIME_STATE, ORDERS, SessionOrder
 from app.db.drivers.interface import sqlite_path
 from app.db.drivers.sqlite import sqlite_values
@@ -17,7 +17,6 @@ from app.db.reader.queries import CountedBy
 from app.db.reader.selection import Order, PageRequest, Selection, ViewerRole, Where
 from app.db.sql import CompiledStatement, DatabaseKind, Statement, Values
 from app.db.statements.books import FIND_ASSIGNED, FIND_BOOKS_WITHOUT_QUESTIONS, LOCK_BOOKS
-from app.db.statements.conditions import has_status, is_in_session
 from app.db.tables import Assignment, Session, Table, TimeState, table_of
 from tests.db.conftest import OpenWorld
 from tests.db.everything import Ran

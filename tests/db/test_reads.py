@@ -31,6 +31,10 @@ some_requests = settings(
 @some_requests
 @given(read=read_requests())
 def test_a_page_and_rows_by_id_equal_those_of_the_simple_reader(world: OpenWorld, read: ReadRequest) -> None:
+    compare(world, read)
+
+
+def compare(world: OpenWorld, read: ReadRequest) -> None:
     """One request is read in both ways: drawing it takes four times as long as reading it."""
     reader = SimpleReader(world.plain, read.access)
 

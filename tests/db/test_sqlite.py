@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
-from app.db.admin.orm import transaction
+from app.db.admin.orm import connected
 from app.db.drivers.factory import open_database
 from app.db.drivers.interface import Database, DatabaseError
 from app.db.sql import Operation, Statement
@@ -113,8 +113,7 @@ def test_connections_of_the_service_are_durable_and_checked(database_url: str) -
 @pytest.mark.usefixtures("other_defaults")
 def test_connections_of_commands_are_durable_and_checked(database_url: str) -> None:
     async def read_pragmas() -> dict[str, object]:
-        async with transaction(database_url) as tx:
-            connection = await tx.connection()
+        async with connected(database_url) as connection:
             return {name: (await connection.exec_driver_sql(f"PRAGMA {name}")).scalar() for name in EXPECTED}
 
     assert asyncio.run(read_pragmas()) == EXPECTED

@@ -1,6 +1,7 @@
 """Promise: `doctor` reports a continuous backup that does not run (also tests/live/test_litestream.py)."""
 
 import socket
+from contextlib import suppress
 from pathlib import Path
 from threading import Thread
 
@@ -24,14 +25,24 @@ def test_a_litestream_that_does_not_run_is_reported(diagnose: Diagnose, tmp_path
     assert found == [("failed", f"Litestream does not respond at {path}: {reason}")]
 
 
-def test_another_program_at_the_socket_is_reported(diagnose: Diagnose, tmp_path: Path) -> None:
+OTHERS = {
+    "no HTTP": (b"220 ready\r\n", False, ""),
+    "no end": (b"HTTP/1.1 100 Continue\r\n\r\n" * 50, True, "the response is too long"),
+}
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_another_program_at_the_socket_is_reported(diagnose: Diagnose, tmp_path: Path, name: str) -> None:
+    data, is_endless, reason = OTHERS[name]
     path = tmp_path / "other.sock"
 
     def greet() -> None:
         connection, _ = listener.accept()
-        with connection:
+        with connection, suppress(OSError):
             connection.recv(1000)
-            connection.sendall(b"220 ready\r\n")
+            connection.sendall(data)
+            while is_endless:
+                connection.sendall(data)
 
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(str(path))
@@ -42,4 +53,4 @@ def test_another_program_at_the_socket_is_reported(diagnose: Diagnose, tmp_path:
         other.join()
 
     assert verdict == "failed"
-    assert message.startswith(f"Litestream does not respond at {path}: ")
+    assert message.startswith(f"Litestream does not respond at {path}: {reason}")

@@ -28,6 +28,9 @@ class LibraryContext:
     found: Mapping[str, Callable[[], Any]] = field(default_factory=dict)
     calls: Counter[str] = field(default_factory=Counter)
     effects: list[str] = field(default_factory=list)
+    expected_length: float = 0
+
+    def charge(self, points: int) -> None: ...
 
     def find(self, name: str) -> Any:
         self.calls[name] += 1

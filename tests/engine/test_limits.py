@@ -8,7 +8,8 @@ from graphql import FieldNode, FragmentSpreadNode, InlineFragmentNode, Selection
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.engine.limits import DocumentCounter, Limits, TooCostly, count_values, count_within, parse_within
+from app.engine.arguments import count_values
+from app.engine.limits import DocumentCounter, Limits, TooCostly, count_within, parse_within
 
 NO_LIMITS = Limits(*[10**9] * 11)
 

@@ -61,7 +61,7 @@ def test_more_deliveries_than_one_batch_are_removed(with_webhook: Care) -> None:
     )
     key = "SELECT 'CLIENT', a.id, 'graphql', 'key ' || b.id || ' ' || c.id || ' ' || d.id, '', ''"
     with_webhook.rows(
-        "INSERT INTO kept_answer (role, viewer_id, contract, key, fingerprint, result, moment)"
+        "INSERT INTO idempotency_key (role, viewer_id, contract, key, fingerprint, result, moment)"
         f" {key}, '2026-11-01T08:30:00.000000Z'"
         " FROM assignment a, assignment b, assignment c, assignment d"
     )
@@ -69,16 +69,16 @@ def test_more_deliveries_than_one_batch_are_removed(with_webhook: Care) -> None:
     clean_up_at(with_webhook, NOW)
 
     assert with_webhook.deliveries() == []
-    assert with_webhook.rows("SELECT count(*) FROM kept_answer") == [(0,)]
+    assert with_webhook.rows("SELECT count(*) FROM idempotency_key") == [(0,)]
 
 
 def test_an_idempotency_key_is_removed_after_two_days(care: Care) -> None:
     for number, moment in enumerate((NOW - 2 * DAY, NOW - 2 * DAY - MOMENT, NOW)):
         care.rows(
-            "INSERT INTO kept_answer (role, viewer_id, contract, key, fingerprint, result, moment)"
+            "INSERT INTO idempotency_key (role, viewer_id, contract, key, fingerprint, result, moment)"
             f" VALUES ('CLIENT', 1, 'graphql', 'key {number}', '', '', '{moment_as_text(moment)}')"
         )
 
     clean_up_at(care, NOW)
 
-    assert care.rows("SELECT key FROM kept_answer ORDER BY key") == [("key 0",), ("key 2",)]
+    assert care.rows("SELECT key FROM idempotency_key ORDER BY key") == [("key 0",), ("key 2",)]

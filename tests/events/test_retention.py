@@ -86,6 +86,28 @@ def test_needed_events_are_kept(care: Care) -> None:
     assert events(care) == [1, 2, 3, 4, 5]
 
 
+def reject_early_removal(care: Care) -> None:
+    """A trigger that rejects the removal of an event without a mark."""
+    marked = "EXISTS (SELECT 1 FROM event_removal WHERE last_event_id >= OLD.id)"
+    if care.settings.database.startswith("sqlite:"):
+        error = f"SELECT RAISE(ABORT, 'not marked') WHERE NOT {marked}"
+        care.rows(f"CREATE TRIGGER marked BEFORE DELETE ON event BEGIN {error}; END")
+        return
+    body = f"BEGIN IF NOT {marked} THEN RAISE 'not marked'; END IF; RETURN OLD; END"
+    care.rows(f"CREATE FUNCTION marked() RETURNS trigger LANGUAGE plpgsql AS $${body}$$")
+    care.rows("CREATE TRIGGER marked BEFORE DELETE ON event FOR EACH ROW EXECUTE FUNCTION marked()")
+
+
+def test_the_mark_is_written_before_events_are_removed(care: Care) -> None:
+    """Otherwise a subscriber that resumes between the two steps would miss events without an error."""
+    add_event(care, OLD)
+    add_event(care, OLD)
+    reject_early_removal(care)
+
+    assert removed(care) == {"events": 2}
+    assert events(care) == []
+
+
 def test_more_events_than_one_batch_are_removed(care: Care) -> None:
     old = moment_as_text(OLD)
     care.rows(
@@ -176,7 +198,7 @@ def test_every_removal_names_the_caregiver(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
 def test_no_removal_scans_a_table(care: Care) -> None:
-    values = {"caregiver": 1, "ids": [1], "last": 1}
+    values = {"caregiver": 1, "ids": [1], "events": [1], "last": 1}
     with closing(sqlite3.connect(sqlite_path(care.settings.database))) as connection:
         plans = [explain(connection, one.for_("sqlite"), values) for one in REMOVING.values()]
 

@@ -5,18 +5,12 @@ import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
-from datetime import UTC, datetime
-from ipaddress import ip_address
 from pathlib import Path
 
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.hazmat.primitives.hashes import SHA256
-from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
-from cryptography.x509.oid import NameOID
 
 from app.events.webhook import MAX_HEAD, MAX_INTERIM, PostResult, Webhook, post, read_status
+from tests.certificates import certificate
 
 
 @asynccontextmanager
@@ -140,10 +134,17 @@ def test_a_receiver_without_tls_is_reported() -> None:
 
 
 @pytest.mark.parametrize(
-    ("is_known", "expected"),
-    [(True, PostResult("200", True)), (False, PostResult("certificate not trusted"))],
+    ("is_known", "host", "expected"),
+    [
+        (True, "127.0.0.1", PostResult("200", True)),
+        (False, "127.0.0.1", PostResult("certificate not trusted")),
+        (True, "localhost", PostResult("certificate not trusted")),
+    ],
+    ids=["trusted", "unknown", "of another host"],
 )
-def test_an_untrusted_certificate_is_rejected(tmp_path: Path, is_known: bool, expected: PostResult) -> None:
+def test_an_untrusted_certificate_is_rejected(
+    tmp_path: Path, is_known: bool, host: str, expected: PostResult
+) -> None:
     its = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     own = certificate(tmp_path)
     its.load_cert_chain(own)
@@ -151,27 +152,17 @@ def test_an_untrusted_certificate_is_rejected(tmp_path: Path, is_known: bool, ex
 
     async def post_once() -> PostResult:
         async with one_response(b"HTTP/1.1 200 OK\r\n\r\n", tls=its) as safe:
-            return await post(replace(safe, tls=ours), {}, b"{}")
+            return await post(replace(safe, host=host, tls=ours), {}, b"{}")
 
     assert asyncio.run(post_once()) == expected
 
 
-def certificate(folder: Path) -> Path:
-    """A self-signed certificate for 127.0.0.1 with its key."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "127.0.0.1")])
-    made = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(key.public_key())
-        .serial_number(1)
-        .not_valid_before(datetime(2020, 1, 1, tzinfo=UTC))
-        .not_valid_after(datetime(2120, 1, 1, tzinfo=UTC))
-        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ip_address("127.0.0.1"))]), False)
-        .sign(key, SHA256())
-    )
-    path = folder / "own.pem"
-    pem = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
-    path.write_bytes(made.public_bytes(Encoding.PEM) + pem)
-    return path
+def test_proxies_of_the_environment_are_ignored(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("http_proxy", "https_proxy", "all_proxy"):
+        monkeypatch.setenv(name, "http://127.0.0.1:1")
+
+    async def post_once() -> PostResult:
+        async with one_response(b"HTTP/1.1 200 OK\r\n\r\n") as webhook:
+            return await post(webhook, {}, b"{}")
+
+    assert asyncio.run(post_once()) == PostResult("200", True)

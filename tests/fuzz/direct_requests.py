@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 from urllib.parse import unquote
 
-from starlette.applications import Starlette
+from app.http.router import Router
 
 Headers = tuple[tuple[bytes, bytes], ...]
 PATIENCE = 40  # event loop iterations that a listener waits before it disconnects
@@ -52,7 +52,7 @@ class RawResponse:
 class DirectService:
     """The service in this thread, on its own event loop."""
 
-    def __init__(self, app: Starlette, runner: asyncio.Runner, state: dict[str, Any]) -> None:
+    def __init__(self, app: Router, runner: asyncio.Runner, state: dict[str, Any]) -> None:
         self.app = app
         self.runner = runner
         self.state = state
@@ -100,9 +100,9 @@ class DirectService:
 
 
 @contextmanager
-def direct(app: Starlette) -> Iterator[DirectService]:
+def direct(app: Router) -> Iterator[DirectService]:
     with asyncio.Runner() as runner:
-        lifespan = app.router.lifespan_context(app)
+        lifespan = app.pages.router.lifespan_context(app.pages)
 
         async def enter() -> Any:
             return await lifespan.__aenter__()

@@ -11,8 +11,7 @@ import pytest
 from hypothesis import given, note
 from hypothesis import strategies as st
 
-from app.http.errors import OVERLOADED
-from app.schema.errors import INTERNAL
+from app.http.errors import Failure
 from tests import keys
 from tests.fuzz.counts import SOAK_GRAPHQL, short, soak
 from tests.fuzz.direct_requests import DirectService, RawRequest, RawResponse
@@ -130,7 +129,7 @@ def code_of(error: dict[str, Any], request_id: str) -> str:
     assert isinstance(error["message"], str)
     assert error["extensions"]["requestId"] == request_id
     code: str = error["extensions"]["code"]
-    assert code not in (INTERNAL, OVERLOADED), error
+    assert code not in (Failure.INTERNAL.code, Failure.OVERLOADED.code), error
     return code
 
 

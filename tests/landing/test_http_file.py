@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from app.db.admin.demo import CAREGIVER, CLIENT, demo_lines
-from app.db.admin.importing import importing
+from app.db.interchange.load import importing
 from app.landing.example_calls import example_calls
 from tests import keys
 from tests.callers import Gateway, run_write

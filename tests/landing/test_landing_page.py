@@ -14,7 +14,7 @@ import pytest
 from httpx2 import Response
 
 from app.db.admin.demo import demo_lines
-from app.db.admin.importing import importing
+from app.db.interchange.load import importing
 from app.dev.assets import POLICY
 from app.landing.example_calls import example_calls
 from app.main import create_app

@@ -12,8 +12,9 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import chdir, contextmanager, suppress
 from dataclasses import dataclass
+from multiprocessing import forkserver
 from multiprocessing.reduction import DupFd
 from pathlib import Path
 from typing import IO
@@ -47,6 +48,8 @@ class Process:
         """Writes its output to these files, stdout first. Calls `prepare` before anything else."""
         self.files, self.output = files, list[str]()
         duplicates = [DupFd(files[0].fileno()), DupFd(files[-1].fileno())]
+        with chdir(ROOT):  # a test may have left it; the program is loaded from the current folder
+            forkserver.ensure_running()
         self.fork = LOADED.Process(
             target=run_forked, args=(arguments, environment(**care), duplicates, prepare)
         )

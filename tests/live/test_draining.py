@@ -5,16 +5,19 @@ import json
 import signal
 import socket
 import time
-from contextlib import ExitStack, suppress
+from collections.abc import Awaitable, Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
+from threading import Barrier
+from typing import Any
 
 import httpx2
 import pytest
-import uvicorn
 
 from app.db.admin.migrate import migrate
 from app.main import create_app
-from app.server.listener import AcceptingServer
+from app.server.listener import AcceptingServer, Config
 from app.server.protocol import EdgeProtocol
 from app.server.sockets import EdgeSocket
 from app.settings import Environment, Settings
@@ -85,30 +88,93 @@ def test_workers_stop_when_their_parent_is_killed(tmp_path: Path) -> None:
     assert ("Traceback" in log, "ERROR" in log) == (False, False)
 
 
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_no_connection_is_reset_when_the_service_ends(tmp_path: Path, workers: str) -> None:
+    """A client whose request was sent and whose connection was reset does not know whether it was handled."""
+    database = f"sqlite:///{tmp_path}/care.db"
+    asyncio.run(migrate(database))
+    care = {"database_url": database, "token_key": keys.public_pem(), "drain_seconds": "1"}
+
+    with serving(tmp_path / "log", "--workers", workers, **care) as served, ThreadPoolExecutor(8) as threads:
+        address = ("127.0.0.1", int(served.url.rpartition(":")[2]))
+        started = Barrier(9)
+        clients = [threads.submit(fetch_until_refused, address, started) for _ in range(8)]
+        started.wait(PATIENCE)
+        code, _ = served.stop(signal.SIGTERM)
+
+    assert code == 0
+    assert {answer for each in clients for answer in each.result()} == {b"HTTP/1.1 200 OK"}
+
+
+def fetch_until_refused(address: tuple[str, int], started: Barrier) -> set[bytes]:
+    """Opens a connection for each request."""
+    answers, is_started = set(), False
+    while True:
+        try:
+            connection = socket.create_connection(address, PATIENCE)
+        except ConnectionRefusedError:
+            return answers
+        with connection:
+            connection.sendall(LIVEZ)
+            answers.add(connection.recv(15))
+        if not is_started:
+            started.wait(PATIENCE)
+            is_started = True
+
+
 def test_connections_that_have_arrived_are_served(tmp_path: Path) -> None:
     """The system has accepted them, and the loop has not yet, when the process stops to listen. There are
     many, because a process that drains closes each connection after its response."""
-    url = f"sqlite:///{tmp_path}/care.db"
-    asyncio.run(migrate(url))
-    settings = Settings(env=Environment.DEVELOPMENT, database_url=url, token_key=keys.public_pem())
 
-    async def stopped() -> list[bytes]:
-        config = uvicorn.Config(
-            create_app(settings), "127.0.0.1", 0, http=EdgeProtocol, ws=EdgeSocket, log_level="warning"
-        )
-        config.load()
-        server = AcceptingServer(config)
-        server.lifespan = config.lifespan_class(config)
-        await server.startup()
-        address = server.servers[0].sockets[0].getsockname()
-        with ExitStack() as stack:
-            clients = [stack.enter_context(socket.create_connection(address)) for _ in range(CLIENTS)]
+    async def stopped(server: AcceptingServer) -> list[bytes]:
+        with connections(server) as clients:
             for client in clients:
                 client.sendall(LIVEZ)
             await server.shutdown()
             return [client.recv(15) for client in clients]
 
-    assert asyncio.run(stopped()) == [b"HTTP/1.1 200 OK"] * CLIENTS
+    assert with_server(tmp_path, stopped) == [b"HTTP/1.1 200 OK"] * CLIENTS
+
+
+def test_connections_that_arrive_together_are_accepted_together(tmp_path: Path) -> None:
+    """uvloop accepts one in an iteration, which takes tens of milliseconds when a process is busy."""
+
+    async def accepted(server: AcceptingServer) -> int:
+        with connections(server):
+            for _ in range(10):  # iterations
+                await asyncio.sleep(0)
+            number = len(server.server_state.connections)
+        await server.shutdown()
+        return number
+
+    assert with_server(tmp_path, accepted) == CLIENTS
+
+
+def with_server(tmp_path: Path, use: Callable[[AcceptingServer], Awaitable[Any]]) -> Any:
+    """In this process, with the event loop that `serve` has."""
+    url = f"sqlite:///{tmp_path}/care.db"
+    asyncio.run(migrate(url))
+    settings = Settings(env=Environment.DEVELOPMENT, database_url=url, token_key=keys.public_pem())
+    config = Config(
+        create_app(settings), "127.0.0.1", 0, http=EdgeProtocol, ws=EdgeSocket, log_level="warning"
+    )
+
+    async def run() -> Any:
+        config.load()
+        server = AcceptingServer(config)
+        server.lifespan = config.lifespan_class(config)
+        await server.startup()
+        return await use(server)
+
+    with asyncio.Runner(loop_factory=config.get_loop_factory()) as runner:
+        return runner.run(run())
+
+
+@contextmanager
+def connections(server: AcceptingServer) -> Iterator[list[socket.socket]]:
+    address = server.servers[0].sockets[0].getsockname()
+    with ExitStack() as stack:
+        yield [stack.enter_context(socket.create_connection(address)) for _ in range(CLIENTS)]
 
 
 def wait_until_port_is_closed(edge: Edge) -> None:

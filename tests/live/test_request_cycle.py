@@ -3,9 +3,10 @@
 import asyncio
 import gc
 import logging
+import socket
 import time
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import ExitStack, asynccontextmanager, suppress
 from contextvars import ContextVar
 from typing import Any
 from weakref import ref
@@ -19,7 +20,7 @@ from starlette.types import Receive, Scope, Send
 
 from app.server.admission import AdmissionControl
 from app.server.protocol import EdgeProtocol
-from app.server.sockets import EdgeConnection, EdgeSocket
+from app.server.sockets import MESSAGE_BYTES, MESSAGES_AT_ONCE, EdgeConnection, EdgeSocket
 from app.settings import Environment, Settings
 from app.telemetry import counters
 from tests.live.edge import Edge, request, serve_app
@@ -60,6 +61,12 @@ async def much(request: Request) -> Response:
 
 async def unsent(request: Request) -> Response:
     return Response(str(request.state.budget.unsent))
+
+
+async def incomplete(request: Request) -> Response:
+    """Returns the bytes of the heads and bodies that have not arrived completely."""
+    admission = request.state.admission
+    return Response(f"{admission.heads.bytes} {admission.bodies.bytes}")
 
 
 async def in_chunks(request: Request) -> Response:
@@ -111,6 +118,14 @@ async def sends_note(scope: Scope, receive: Receive, send: Send) -> None:
     await send({"type": "websocket.send", "text": NOTE.get()})
 
 
+async def answers_messages(scope: Scope, receive: Receive, send: Send) -> None:
+    await receive()
+    scope["state"]["on_sign_in"]()
+    await send({"type": "websocket.accept"})
+    while (await receive())["type"] == "websocket.receive":
+        await send({"type": "websocket.send", "text": "answer"})
+
+
 @asynccontextmanager
 async def lifespan(app: Starlette) -> AsyncIterator[dict[str, AdmissionControl]]:
     yield {"admission": AdmissionControl(Settings(env=Environment.DEVELOPMENT))}
@@ -123,12 +138,14 @@ def app() -> Starlette:
         Route("/context_note", context_note),
         Route("/much", much),
         Route("/unsent", unsent),
+        Route("/incomplete", incomplete),
         Route("/echo{rest:path}", echo, methods=["GET", "POST"]),
     ]
     app = Starlette(routes=routes, lifespan=lifespan)
     app.mount("/misbehaves", misbehaves)
     app.mount("/much", sends_long_message)
     app.mount("/sends_note", sends_note)
+    app.mount("/answers_messages", answers_messages)
     return app
 
 
@@ -315,6 +332,34 @@ def test_an_upgrade_leaves_no_unsent_bytes_behind(edge: Edge) -> None:
     assert edge.fetch(request("GET", "/unsent")).body == b"0"
 
 
+@pytest.mark.parametrize("is_complete", [True, False])
+def test_a_request_in_pieces_leaves_no_counted_bytes_behind(app: Starlette, is_complete: bool) -> None:
+    whole = request("POST", "/echo", body=b"Hello, world")
+    other = request("GET", "/incomplete")
+    until = time.monotonic() + PATIENCE
+    with ExitStack() as stack:
+        edge = Edge(*stack.enter_context(serve_app(app)), "")  # whose timeout is longer
+        slow, connection = (stack.enter_context(edge.connection()) for _ in range(2))
+        for _ in range(2):
+            slow.send(whole[:30])
+            while (heads := connection.fetch(other).body) == b"0 0":
+                assert time.monotonic() < until
+            slow.send(whole[30:-7])
+            while (bodies := connection.fetch(other).body) in (b"0 0", heads):
+                assert time.monotonic() < until
+            assert bodies == b"0 5"
+            slow.send(whole[-7:-3])
+            while connection.fetch(other).body == bodies:
+                assert time.monotonic() < until
+            if not is_complete:
+                slow.socket.shutdown(socket.SHUT_WR)
+                assert slow.read_to_end() == b""
+                break
+            assert slow.fetch(whole[-3:]).status == 200
+
+        assert connection.fetch(other).body == b"0 0"
+
+
 def test_messages_that_wait_for_a_client_count_for_its_viewer(edge: Edge) -> None:
     limit = "unsent bytes of a viewer"
     made.clear()
@@ -325,6 +370,29 @@ def test_messages_that_wait_for_a_client_count_for_its_viewer(edge: Edge) -> Non
             connection.wait()
 
     assert (counters.limits[limit] - before > 0, made) == (True, [0])
+
+
+@pytest.mark.parametrize(("length", "cost"), [(MESSAGE_BYTES - 1, 1), (15 * MESSAGE_BYTES, 16)])
+def test_a_long_message_counts_as_several(
+    edge: Edge, monkeypatch: pytest.MonkeyPatch, length: int, cost: int
+) -> None:
+    """After the first burst no message is read any more, because the clock stands still."""
+    monkeypatch.setattr("app.server.sockets.monotonic", lambda: 1e9)
+    monkeypatch.setattr("app.server.sockets.MESSAGES_PER_SECOND", 0.001)
+    message = b"\x82\xfe" + length.to_bytes(2, "big") + bytes(4 + length)
+    expected = MESSAGES_AT_ONCE // cost + 1
+    answer = b"\x81\x06answer"
+    with edge.connection() as connection:
+        assert connection.fetch(request("GET", "/answers_messages/all", UPGRADE)).status == 101
+        connection.send(message * (expected + 4))
+        received = connection.read(expected * len(answer))
+        for _ in range(20):  # in which further messages would be answered
+            assert edge.fetch(request("GET", "/echo")).status == 200
+        connection.socket.setblocking(False)
+        with pytest.raises(BlockingIOError):
+            connection.read(1)
+
+    assert received == answer * expected
 
 
 def test_messages_after_the_end_of_a_response_are_ignored(edge: Edge) -> None:

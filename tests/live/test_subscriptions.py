@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from websockets.exceptions import ConnectionClosed
 
-from app.schema.types.node import global_id
+from app.schema.types.scalars import global_id
 from tests import keys
 from tests.callers import load
 from tests.factories import a_world

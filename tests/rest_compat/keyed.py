@@ -43,7 +43,7 @@ AGAIN = expected_parts(("idempotency-replayed", "true"))
 
 def stored_keys(gateway: Gateway) -> list[tuple[Any, ...]]:
     columns = "role, viewer_id, contract, key, result, status, body"
-    return raw.run(gateway.settings.database, f"SELECT {columns} FROM kept_answer")
+    return raw.run(gateway.settings.database, f"SELECT {columns} FROM idempotency_key")
 
 
 STORED = ("CAREGIVER", 1, "legacy", KEY, "[6,7]", 200, ASSIGNED.decode())

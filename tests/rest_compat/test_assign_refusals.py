@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from app.care.errors import Incomplete, Refused, Unreadable
+from app.care.errors import Incomplete, InvalidValue, Refused
 from app.rest_compat.homework import read_homework
 from tests.callers import Gateway
 from tests.database_rows import stored
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.sqlite_only
 Changed = dict[str, Any]
 REQUIRED = ("bookIds", "startDate", "startTime", "endDate", "endTime", "sessionId")
 REMINDER = {"date": "2026/11/23", "time": "09:00"}
-STATUS = {Incomplete: 404, Unreadable: 400}
+STATUS = {Incomplete: 404, InvalidValue: 400}
 
 
 @pytest.fixture(autouse=True, scope="module")

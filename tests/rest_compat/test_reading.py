@@ -4,7 +4,7 @@ from urllib.parse import parse_qs
 
 import pytest
 
-from app.care.errors import Unreadable
+from app.care.errors import InvalidValue
 from app.rest_compat.routes import read_path_id, read_time_state
 from tests.callers import Caller, Gateway
 from tests.rest_compat.legacy import ASSIGNMENTS, SESSIONS, refusal_of
@@ -29,7 +29,7 @@ NO_TIME_STATE = {
 
 @pytest.mark.parametrize("query", NO_TIME_STATE.values(), ids=NO_TIME_STATE)
 def test_exactly_one_of_the_three_time_states_is_required(query: str) -> None:
-    with pytest.raises(Unreadable, match=TIME_STATE):
+    with pytest.raises(InvalidValue, match=TIME_STATE):
         read_time_state(parse_qs(query, keep_blank_values=True))
 
 
@@ -64,7 +64,7 @@ NO_ID = {
 
 @pytest.mark.parametrize("text", NO_ID.values(), ids=NO_ID)
 def test_a_path_id_is_an_integer_in_the_range_of_ids(text: str) -> None:
-    with pytest.raises(Unreadable, match="id must be an integer id"):
+    with pytest.raises(InvalidValue, match="id must be an integer id"):
         read_path_id(text)
 
 

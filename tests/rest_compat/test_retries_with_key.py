@@ -126,7 +126,7 @@ def test_an_internal_error_leaves_the_key_free(world: Gateway) -> None:
 
 def test_a_retry_after_a_crash_before_the_response_is_replayed(world: Gateway) -> None:
     put(world)
-    raw.run(world.settings.database, "UPDATE kept_answer SET status = NULL, body = NULL")
+    raw.run(world.settings.database, "UPDATE idempotency_key SET status = NULL, body = NULL")
 
     assert refusal_of(put(world, bookIds=[3])) == OTHER_REQUEST
     assert parts_of(put(world)) == AGAIN

@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from app.care.errors import Unreadable
+from app.care.errors import InvalidValue
 from app.main import create_app
 from app.rest_compat.homework import read_homework
 from app.settings import Settings
@@ -157,7 +157,7 @@ def test_a_local_time_that_a_clock_change_skips_is_unreadable(zone: str) -> None
 
 
 def reading_error(zone: str, **changed: object) -> str:
-    with pytest.raises(Unreadable) as refused:
+    with pytest.raises(InvalidValue) as refused:
         read_homework(json.dumps(homework(**changed)).encode(), ZoneInfo(zone))
     return refused.value.message
 

@@ -210,6 +210,17 @@ def test_counts_that_cannot_be_written_are_written_later(
     assert caplog.records[0].message.startswith("calls of the legacy paths cannot be written")
 
 
+def test_a_call_during_a_write_that_fails_is_counted_with_the_earlier_ones() -> None:
+    usage = Usage()
+    usage.add(LIST, "CLIENT", "one", NOW)
+    counts = usage.take()
+    usage.add(LIST, "CLIENT", "one", NOW + HOUR)
+
+    usage.take_back(counts)
+
+    assert [(each.requests, each.last_date) for each in usage.take()] == [(2, NOW + HOUR)]
+
+
 def test_a_process_stops_although_its_database_is_gone(
     settings: Settings, caplog: pytest.LogCaptureFixture
 ) -> None:

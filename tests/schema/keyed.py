@@ -68,5 +68,5 @@ def books(gateway: Gateway) -> list[int]:
 def keys(gateway: Gateway) -> list[tuple[Any, ...]]:
     columns = "role, viewer_id, contract, key, result, status"
     return raw.run(
-        gateway.settings.database, f"SELECT {columns} FROM kept_answer ORDER BY role, viewer_id, contract"
+        gateway.settings.database, f"SELECT {columns} FROM idempotency_key ORDER BY role, viewer_id, contract"
     )

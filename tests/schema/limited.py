@@ -33,5 +33,5 @@ def described(records: Iterable[dict[str, Any]], description: str) -> Iterator[d
 
 def only_budget(gateway: Gateway) -> Budget:
     authenticator: Authenticator = gateway.client.app_state["authenticator"]
-    [budget] = authenticator.budgets.viewers.values()
+    [budget] = authenticator.budgets.viewers.values.values()
     return budget

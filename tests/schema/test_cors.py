@@ -246,7 +246,7 @@ def test_invented_origins_do_not_fill_the_log(
 @contextmanager
 def fresh_log(gateway: Gateway) -> Iterator[AllowedOrigins]:
     """Forgets the origins that other tests logged."""
-    origins: AllowedOrigins = gateway.client.app.user_middleware[0].kwargs["origins"]
+    origins: AllowedOrigins = gateway.client.app.origins
     origins.logged.clear()
     yield origins
 

@@ -37,7 +37,7 @@ def payload(title: str, name: str) -> dict[str, Any]:
 
 
 def kept(url: str) -> list[tuple[Any, ...]]:
-    return raw.run(url, "SELECT result, body FROM kept_answer")
+    return raw.run(url, "SELECT result, body FROM idempotency_key")
 
 
 def test_a_response_stored_after_the_erasure_has_no_name(gateway: Gateway) -> None:

@@ -8,7 +8,7 @@ from httpx2 import Response
 
 import app.schema.transport.event_stream
 from app.main import create_app
-from app.schema.types.node import global_id
+from app.schema.types.scalars import global_id
 from app.settings import Environment, Settings
 from tests.callers import Caller, Gateway, opened, schema_of
 from tests.factories import NOW, a_world

@@ -190,7 +190,7 @@ def test_a_forbidden_request_is_rejected_every_time(world: Gateway) -> None:
 
 def test_a_response_lost_by_a_crash_is_rebuilt(world: Gateway) -> None:
     first = assign(world)
-    raw.run(world.settings.database, "UPDATE kept_answer SET status = NULL, body = NULL")
+    raw.run(world.settings.database, "UPDATE idempotency_key SET status = NULL, body = NULL")
 
     other = assign(world, bookIds=["1"])
     assert is_refused(other, 422, "IDEMPOTENCY_CONFLICT", OTHER_REQUEST)

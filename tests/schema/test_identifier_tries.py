@@ -11,8 +11,8 @@ import pytest
 from httpx2 import Response
 
 from app.auth.authenticator import Authenticator
+from app.care.budgets import HOUR, MAX_CAREGIVERS, IdentifierLimiter
 from app.care.errors import RateLimited
-from app.care.rate_limits import HOUR, MAX_CAREGIVERS, IdentifierLimiter
 from app.main import create_app
 from app.settings import Environment, Settings
 from tests.audit.audit_log import audited
@@ -187,7 +187,7 @@ def test_only_so_many_caregivers_are_remembered(ticks: Ticks) -> None:
     for caregiver in range(MAX_CAREGIVERS + 5):
         tries.count(caregiver)
 
-    assert len(tries.moments) == MAX_CAREGIVERS
+    assert len(tries.moments.values) == MAX_CAREGIVERS
     with pytest.raises(RateLimited):
         tries.count(MAX_CAREGIVERS + 4)
 

@@ -3,7 +3,7 @@ that is built again."""
 
 from app.db.reader.plan_cache import PLANS
 from app.rest_compat import bodies
-from app.rest_compat.members import MAX_READERS, Members
+from app.rest_compat.bodies import MAX_READERS, Members
 from tests.callers import Gateway, schema_of
 
 DOCUMENT = "{ sessions(first: 2) { nodes { id assignments(first: 1) { nodes { name } } } } }"

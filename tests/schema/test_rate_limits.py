@@ -11,7 +11,7 @@ from app.auth.authenticator import Authenticator
 from app.care.budgets import MAX_VIEWERS, Budget, Budgets
 from app.care.errors import RateLimited
 from app.main import create_app
-from app.schema.types.node import global_id
+from app.schema.types.scalars import global_id
 from app.settings import Environment, Settings
 from tests.callers import Caller, Gateway, opened
 from tests.factories import NOW, a_world
@@ -70,6 +70,33 @@ def test_every_answer_tells_what_is_left_and_when_it_is_whole_again(limited: Gat
     clock.wait(10)
     assert rates(caller) == (200, '"default";q=120;w=60', '"default";r=105;t=8', None)
     assert limited.as_anonymous().post_graphql("{ __typename }").headers.get("ratelimit") is None
+
+
+UNREADABLE: dict[str, tuple[bytes, dict[str, str], int]] = {
+    "malformed body": (b"{", {}, 400),
+    "other media type": (b"{}", {"content-type": "text/plain"}, 415),
+    "no query": (b"{}", {}, 400),
+    "nothing accepted": (b"{}", {"accept": "image/png"}, 406),
+}
+
+
+@pytest.mark.sqlite_only
+@pytest.mark.parametrize("case", UNREADABLE)
+def test_a_rejected_request_tells_it_too(limited: Gateway, case: str) -> None:
+    body, headers, status = UNREADABLE[case]
+    caller = limited.as_caregiver(1)
+    spend(caller, 1)
+
+    answer = caller.request(
+        "POST", "/graphql", content=body, headers={"content-type": "application/json", **headers}
+    )
+
+    names = ("ratelimit-policy", "ratelimit")
+    assert (answer.status_code, *[answer.headers.get(name) for name in names]) == (
+        status,
+        '"default";q=120;w=60',
+        '"default";r=89;t=16',
+    )
 
 
 @pytest.mark.sqlite_only
@@ -250,6 +277,6 @@ def test_only_so_many_viewers_are_remembered() -> None:
 
     budgets.of(MAX_VIEWERS)
 
-    assert len(budgets.viewers) == MAX_VIEWERS
-    assert 1 not in budgets.viewers
+    assert len(budgets.viewers.values) == MAX_VIEWERS
+    assert 1 not in budgets.viewers.values
     assert budgets.of(0) is first

@@ -9,7 +9,8 @@ import pytest
 from starlette.requests import ClientDisconnect
 from starlette.types import Message, Scope
 
-from app.schema.transport.request_parsing import GraphQLRequest, RequestRejected, read_request
+from app.http.errors import RequestRejected
+from app.schema.transport.request_parsing import GraphQLRequest, read_request
 
 LIMIT = 4096
 JSON = (b"content-type", b"application/json")
@@ -32,7 +33,7 @@ def post(*headers: tuple[bytes, bytes]) -> Scope:
 def rejection_of(scope: Scope, *chunks: bytes) -> tuple[int, str]:
     with pytest.raises(RequestRejected) as rejected:
         read(scope, *chunks)
-    return rejected.value.kind.older, rejected.value.message
+    return rejected.value.failure.older, str(rejected.value)
 
 
 @pytest.mark.parametrize(

@@ -37,7 +37,7 @@ def update(gateway: Gateway, aliases: int, title: str = "New") -> Response:
 
 
 def stored_bytes(gateway: Gateway) -> list[int | None]:
-    return [row[0] for row in raw.run(gateway.settings.database, "SELECT length(body) FROM kept_answer")]
+    return [row[0] for row in raw.run(gateway.settings.database, "SELECT length(body) FROM idempotency_key")]
 
 
 def test_a_response_up_to_64_kib_is_stored_and_charged(limited: Gateway) -> None:
@@ -87,7 +87,7 @@ def test_a_replay_without_points_is_rejected_and_possible_later(limited: Gateway
 def test_building_a_response_again_is_charged_like_a_read(limited: Gateway) -> None:
     """The change itself, which is not made again, stores nothing."""
     first = update(limited, 7, title="x" * 200)
-    raw.run(limited.settings.database, "UPDATE kept_answer SET status = NULL, body = NULL")
+    raw.run(limited.settings.database, "UPDATE idempotency_key SET status = NULL, body = NULL")
     before = only_budget(limited).left
 
     update(limited, 7, title="x" * 200)

@@ -5,7 +5,7 @@ import pytest
 
 from app.care.homework import Homework, assigning
 from app.db.reader.selection import AccessScope
-from app.schema.types.node import global_id
+from app.schema.types.scalars import global_id
 from tests.callers import Gateway
 from tests.db import raw
 from tests.db.overlapping import uncommitted

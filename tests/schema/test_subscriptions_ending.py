@@ -15,7 +15,7 @@ from app.care.context import Viewer
 from app.db.drivers.interface import Database, DatabaseUnavailable
 from app.db.sql import Operation
 from app.main import create_app
-from app.schema.types.node import global_id
+from app.schema.types.scalars import global_id
 from app.settings import Settings
 from tests import keys
 from tests.callers import Gateway, opened

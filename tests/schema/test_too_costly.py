@@ -1,6 +1,8 @@
 """Promise: a document above a limit is rejected before execution on every transport; production discloses
 nothing about the schema."""
 
+import inspect
+import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -107,6 +109,50 @@ def test_the_largest_number_of_lists_inside_objects_is_executed(caregiver: Calle
     for _ in range(3):
         [session] = caregiver.data(f"{{ sessions(first: 1) {{ nodes {{ {lists} }} }} }}")["sessions"]["nodes"]
         assert len(session) == 20
+
+
+# --- the deepest documents -------------------------------------------------------------------------
+
+
+def nested(levels: int) -> str:
+    """A document with this many levels of fields, an even number."""
+    below = levels // 2 - 1
+    opened = "{ session(id: 1) " + "{ latestAssignment { session " * below
+    return opened + "{ title }" + " } }" * below + " }"
+
+
+def stack_depth() -> int:
+    frame, depth = inspect.currentframe(), 0
+    while frame:
+        frame, depth = frame.f_back, depth + 1
+    return depth
+
+
+@pytest.mark.parametrize("engine", [True, False], ids=["prepared", "plain"])
+def test_the_deepest_document_needs_half_of_the_stack_of_the_interpreter(
+    standing: Gateway, engine: bool
+) -> None:
+    """With CARE_DEPTH_LIMIT=64, its maximum. So its result does not depend on the version of Python."""
+    settings = standing.settings.model_copy(update={"depth_limit": 64, "engine": engine})
+    with opened(create_app(settings, clock=lambda: NOW)) as client:
+        caller = Gateway(client, settings).as_client(1)
+        caller.data(nested(6))  # what is made at the first use needs more of the stack
+        limit = sys.getrecursionlimit()
+        try:
+            sys.setrecursionlimit(stack_depth() + limit // 2)
+            responses = [caller.graphql(nested(64)) for _ in range(2)]
+            refused = caller.graphql(nested(66))
+        finally:
+            sys.setrecursionlimit(limit)
+
+    for response in responses:
+        assert "errors" not in response
+        levels, found = 1, response["data"]["session"]
+        while isinstance(found, dict):
+            levels, found = levels + 1, next(iter(found.values()))
+        assert (levels, found) == (64, "Session 1")
+    [error] = refused["errors"]
+    assert error["message"] == "Too costly: more than 64 levels, and 64 are allowed."
 
 
 def by_get(caller: Caller, text: str) -> Any:

@@ -201,7 +201,7 @@ def test_a_retried_change_returns_null_for_a_withdrawn_assignment(world: Gateway
     caregiver = world.as_caregiver(1)
     first = caregiver.request("POST", "/graphql", json=input_fields, headers=headers).json()
     withdraw(world, 2)
-    raw.run(world.settings.database, "UPDATE kept_answer SET status = NULL, body = NULL")
+    raw.run(world.settings.database, "UPDATE idempotency_key SET status = NULL, body = NULL")
     before = stored(world)
 
     again = caregiver.request("POST", "/graphql", json=input_fields, headers=headers).json()
@@ -224,7 +224,7 @@ def test_retried_feedback_returns_null_for_a_withdrawn_assignment(world: Gateway
     first = caregiver.request("POST", "/graphql", json=input_fields, headers=headers).json()
     change(caregiver, "reopenAssignment", "assignment { legacyId }", assignmentId="1")
     withdraw(world, 1)
-    raw.run(world.settings.database, "UPDATE kept_answer SET status = NULL, body = NULL")
+    raw.run(world.settings.database, "UPDATE idempotency_key SET status = NULL, body = NULL")
 
     again = caregiver.request("POST", "/graphql", json=input_fields, headers=headers).json()
 
@@ -247,7 +247,7 @@ def test_a_retried_draft_returns_null_for_a_withdrawn_assignment(world: Gateway)
     client = world.as_client(1)
     first = client.request("POST", "/graphql", json=input_fields, headers=headers).json()
     withdraw(world, 2)
-    raw.run(world.settings.database, "UPDATE kept_answer SET status = NULL, body = NULL")
+    raw.run(world.settings.database, "UPDATE idempotency_key SET status = NULL, body = NULL")
 
     again = client.request("POST", "/graphql", json=input_fields, headers=headers).json()
 

@@ -35,11 +35,44 @@ def test_a_viewer_has_half_of_the_slots(admission: AdmissionControl) -> None:
     assert not admission.rejects(busy)
 
 
+def test_there_is_a_slot_for_the_next_viewer(admission: AdmissionControl) -> None:
+    first, second, third = Budget(), Budget(), Budget()
+    for viewer in (first, second, third) * 8:
+        if not admission.rejects(viewer):
+            received(admission, viewer)
+
+    assert [each.running for each in (first, second, third)] == [2, 2, 2]
+    assert not admission.rejects(Budget())
+
+
 def test_the_slots_of_all_viewers_are_limited(admission: AdmissionControl) -> None:
-    for _ in range(4):
-        received(admission, Budget(), 2)
+    for _ in range(8):
+        received(admission, Budget())
 
     assert admission.rejects(Budget())
+
+
+@pytest.mark.parametrize("is_cancelled", [True, False])
+def test_an_operation_gives_its_slot_back_when_it_ends(
+    admission: AdmissionControl, is_cancelled: bool
+) -> None:
+    budget, states = Budget(), []
+
+    async def operation(waits: asyncio.Event) -> None:
+        states.append(admission.admit_operation(budget))
+        await waits.wait()
+
+    async def run() -> None:
+        for _ in range(3 * admission.most_requests):
+            waits = asyncio.Event()
+            task = asyncio.create_task(operation(waits))
+            await asyncio.sleep(0)
+            task.cancel() if is_cancelled else waits.set()
+            await asyncio.wait([task])
+
+    asyncio.run(run())
+
+    assert (set(states), len(admission.running), budget.running) == ({True}, 0, 0)
 
 
 def test_if_all_requests_would_wait_too_long_those_who_wait_less_are_accepted(
@@ -50,7 +83,7 @@ def test_if_all_requests_would_wait_too_long_those_who_wait_less_are_accepted(
     received(admission, polite, 1)
     admission.seconds_each = 0.07
 
-    assert admission.is_full()
+    assert admission.may_reject()
     assert [admission.rejects(each) for each in (busy, polite, other)] == [True, False, False]
 
 
@@ -64,6 +97,17 @@ def test_a_standing_queue_is_shorter_than_a_burst(admission: AdmissionControl) -
 
     assert admission.rejects(busy)
     assert not admission.rejects(Budget())
+
+
+def test_one_pause_of_the_process_rejects_no_requests(admission: AdmissionControl) -> None:
+    first, second = Budget(), Budget()
+    received(admission, first, 2)
+    for _ in range(2):
+        admission.turns.slice_start += 1000
+        admission.dequeue(first)
+    received(admission, second, 2)
+
+    assert not admission.rejects(second)
 
 
 def test_a_viewer_with_too_many_unsent_bytes_is_rejected(admission: AdmissionControl) -> None:

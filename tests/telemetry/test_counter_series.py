@@ -1,8 +1,11 @@
 """Every counter exists with 0 from the start, so that its first increase raises an alert."""
 
+import re
+from pathlib import Path
+
 from prometheus_client.parser import text_string_to_metric_families
 
-from app.telemetry.metrics.known_labels import REQUESTS
+from app.telemetry.metrics.collect import LIMIT_LABELS, REQUESTS
 from tests.db import raw
 from tests.live.edge import HOMEWORK
 from tests.schema.keyed import KEY, post
@@ -10,6 +13,7 @@ from tests.schema.listening import connected, listening, stop, streaming, wait_f
 from tests.schema.test_too_costly import REFUSED
 from tests.telemetry.conftest import KNOWN, ON_SQLITE, MeasuredGateway, Sample
 
+APP = Path(__file__).parents[2] / "app"
 ASSIGNMENTS = "/gateway/profile/caregiver/session/assignment"
 CHANGES = "subscription { assignmentChanged { id } }"
 RENAME = "mutation ($input: UpdateSessionInput!) { updateSession(input: $input) { session { id } } }"
@@ -94,6 +98,15 @@ def test_no_counter_appears_after_the_start(fresh: MeasuredGateway) -> None:
         "care_graphql_operation_errors_total": "MyRole other",
     }
     assert grown["care_limit_refusals_total"] == {*units, "values in the variables", "points a minute"}
+
+
+def test_every_limit_that_the_code_counts_is_known_from_the_start() -> None:
+    counted = re.compile(r'limits\["([^"]+)"\]|(?:TooCostly|check)\((?:f?"[^"]*"|[^,"]+), "([^"]+)"')
+    code = "".join(path.read_text() for path in APP.rglob("*.py"))
+    found = {label or unit for label, unit in counted.findall(code)}
+
+    assert {"unsent bytes of a viewer", "levels", "values in the variables"} < found
+    assert found <= set(LIMIT_LABELS)
 
 
 @ON_SQLITE

@@ -224,3 +224,9 @@ def test_an_unknown_log_format_is_rejected() -> None:
 
     assert refused.exit_code == 2
     assert refused.stderr == "care-gateway: CARE_LOG_FORMAT must be 'auto', 'text' or 'json'\n"
+
+
+def test_the_time_of_a_line_is_in_utc() -> None:
+    record = logging.makeLogRecord({"created": NOW.timestamp(), "msg": "a line"})
+
+    assert json.loads(JsonFormatter().format(record))["time"] == "2026-11-21T09:00:00.000+00:00"

@@ -3,9 +3,13 @@
 import json
 from pathlib import Path
 
+from prometheus_client.core import HistogramMetricFamily
+
 from app.auth.refusals import Reason
 from app.main import create_app
 from app.settings import Settings
+from app.telemetry import counters
+from app.telemetry.metrics.collect import family_of
 from tests.callers import opened
 from tests.db import raw
 from tests.factories import NOW, a_world
@@ -49,6 +53,18 @@ def test_requests_are_counted_by_route_method_and_status(measured: MeasuredGatew
     assert sum(took.values()) == 9
     below = grown(before, after, "care_http_request_duration_seconds_bucket")
     assert below["+Inf", f"{ASSIGNMENTS}/{{id}}"] == 3
+
+
+def test_a_value_that_equals_a_bound_is_in_its_bucket() -> None:
+    """As Prometheus defines `le`."""
+    values = counters.Histogram(bounds=(1, 2, 4))
+    for value in (0, 1, 1.5, 2, 4, 4.5):
+        values.add(value)
+
+    samples = family_of(HistogramMetricFamily, "care_planted", "Values.", values).samples
+
+    buckets = {sample.labels["le"]: sample.value for sample in samples if sample.name.endswith("_bucket")}
+    assert buckets == {"1.0": 2, "2.0": 4, "4.0": 5, "+Inf": 6}
 
 
 @ON_SQLITE

@@ -6,8 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from prometheus_client.parser import text_string_to_metric_families
 
 from app.telemetry import counters
+from tests import pages
 from tests.telemetry.conftest import ON_SQLITE, MeasuredGateway
 
 OPS = Path(__file__).parent.parent.parent / "ops"
@@ -92,3 +94,21 @@ def test_every_alert_has_a_severity_and_a_summary() -> None:
     assert [rule["alert"] for rule in RULES if not rule["annotations"]["summary"].endswith((".", "?"))] == []
     assert PROMETHEUS["rule_files"] == ["alerts.yml"]
     assert {job["job_name"] for job in PROMETHEUS["scrape_configs"]} == {"care-gateway"}
+
+
+@ON_SQLITE
+def test_the_page_lists_every_metric_with_its_labels(fresh: MeasuredGateway) -> None:
+    counters.record_run("outbox")
+    exported: dict[str, set[str]] = {}
+    for family in text_string_to_metric_families(fresh.metrics()[1]):
+        name = f"{family.name}_total" if family.type == "counter" else family.name
+        exported[name] = {label for sample in family.samples for label in sample.labels} - {"le"}
+    page = dict(pages.sections(pages.read("docs/observability.md"), level=3))["List of metrics"]
+
+    listed: set[str] = set()
+    for names, labels in re.findall(r"^\| (`[^|]*) \|([^|]*)\|", page, re.MULTILINE):
+        of_row = set(re.findall(r"`(care_\w+)`", names))
+        listed |= of_row
+        shown = set(re.findall(r"`(\w+)`", labels))
+        assert set().union(*(exported.get(name, set()) for name in of_row)) == shown, names
+    assert listed == {name for name in exported if name.startswith("care_")}

@@ -4,8 +4,7 @@ import pytest
 
 from app.db.sql import Bulk
 from app.events.outbox import remind
-from app.telemetry.tracing.database import connection_attributes
-from app.telemetry.tracing.statements import attributes_of, summary_of
+from app.telemetry.tracing.database import attributes_of, connection_attributes, summary_of
 from tests.callers import Gateway
 from tests.db import raw
 from tests.factories import DAY, NOW, a_world, starting_with

@@ -10,7 +10,7 @@ import pytest
 
 from app.events.outbox import remind
 from app.settings import SettingsError
-from app.telemetry.tracing.environment import open_tracing
+from app.telemetry.tracing import open_tracing
 from app.telemetry.tracing.provider import CONVENTIONS, SERVICE
 from tests.callers import Gateway
 from tests.db import raw
@@ -127,8 +127,6 @@ def test_telemetry_libraries_are_imported_only_if_enabled() -> None:
             "tracing/database",
             "tracing/operations",
             "tracing/provider",
-            "tracing/requests",
             "tracing/spans",
-            "tracing/statements",
         )
     }

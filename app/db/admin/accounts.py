@@ -1,80 +1,111 @@
-"""Accounts of caregivers and clients. They change rarely, so these functions use SQLModel."""
+"""Operations on the accounts of caregivers and clients. A role is CAREGIVER or CLIENT."""
 
 from datetime import datetime
-from typing import Any, cast
+from typing import NamedTuple
 
-from sqlalchemy.exc import IntegrityError
-from sqlmodel import col, select
-from sqlmodel.ext.asyncio.session import AsyncSession
+from sqlalchemy import Boolean, literal, select, update
 
-from app.db.admin.tombstones import save_tombstone
-from app.db.sql import DatabaseKind
-from app.db.tables import Caregiver, Client, TombstoneState
+from app.db.admin.tombstones import ROLES, SWITCH_ACCOUNT, Mark, saving_tombstone
+from app.db.sql import Operation, Statement, id_parameter, insert_if_absent, text_parameter
+from app.db.tables import TombstoneState
+from app.telemetry.wording import OperatorError
 
-Person = Caregiver | Client
-
-
-class AccountRefused(Exception):
-    """The account cannot be added or changed; the message is one sentence for the operator."""
+UNIQUE = {"user_name": "user name", "oppt_id": "identifier"}  # columns, as messages name them
+NEW = {"CAREGIVER": ("name", "position", "user_name"), "CLIENT": ("name", "oppt_id", "user_name")}
 
 
-async def find_person(tx: AsyncSession, table: type[Person], **values: Any) -> Any:
-    """The person with these column values, or None."""
-    return (await tx.exec(select(table).filter_by(**values))).one_or_none()
+def add_person(role: str) -> Statement:
+    values = {name: text_parameter(name) for name in NEW[role]}
+    table = ROLES[role]
+    return insert_if_absent(table, {**values, "is_disabled": literal(False, Boolean)}, [table.c.id])
 
 
-async def add_person(tx: AsyncSession, person: Person) -> Person:
-    await check_for_duplicate(tx, person)
-    tx.add(person)
-    try:
-        await tx.flush()
-    except IntegrityError:  # a concurrent command was faster
-        raise AccountRefused("this user name or client identifier is taken") from None
-    return person
+# By role.
+FIND_BY = {
+    (role, column): Statement(select(table.c.id).where(table.c[column] == text_parameter(column)))
+    for role, table in ROLES.items()
+    for column in UNIQUE
+    if column in table.c
+}
+LIST_ACCOUNTS = {
+    role: Statement(
+        select(*table.c["id", "user_name", "is_disabled"])
+        .where(table.c.user_name.is_not(None))
+        .order_by(table.c.id)
+    )
+    for role, table in ROLES.items()
+}
+FIND_PERSON = {
+    role: Statement(
+        select(table.c.user_name, *([table.c.erase_date] if role == "CLIENT" else [])).where(
+            table.c.id == id_parameter("person")
+        )
+    )
+    for role, table in ROLES.items()
+}
+ADD_PERSON = {role: add_person(role) for role in ROLES}
+LINK_PERSON = {
+    role: Statement(
+        update(table).where(table.c.id == id_parameter("person")).values(user_name=text_parameter("user"))
+    )
+    for role, table in ROLES.items()
+}
 
 
-async def check_for_duplicate(tx: AsyncSession, person: Person) -> None:
-    """Raises AccountRefused with the duplicate value and its owner."""
-    role, user = type(person).__name__.lower(), person.user_name
-    if user is not None and (owner := await find_person(tx, type(person), user_name=user)):
-        raise AccountRefused(f"{role} {owner.id} has the user name {user} already")
-    if isinstance(person, Client) and (owner := await find_person(tx, Client, oppt_id=person.oppt_id)):
-        raise AccountRefused(f"client {owner.id} has the identifier {person.oppt_id} already")
+class AccountRefused(OperatorError):
+    """The account cannot be added or changed."""
 
 
-async def list_people(tx: AsyncSession) -> list[Person]:
-    """All people with an account: caregivers, then clients."""
-    caregivers = select(Caregiver).where(col(Caregiver.user_name).is_not(None)).order_by(col(Caregiver.id))
-    clients = select(Client).where(col(Client.user_name).is_not(None)).order_by(col(Client.id))
-    return [*(await tx.exec(caregivers)).all(), *(await tx.exec(clients)).all()]
+class Account(NamedTuple):
+    role: str
+    id: int
+    user: str
+    is_disabled: bool
 
 
-async def set_disabled(
-    tx: AsyncSession, table: type[Person], user: str, is_disabled: bool, now: datetime
-) -> Person:
-    person: Person | None = await find_person(tx, table, user_name=user)
-    if person is None:
+def adding_person(role: str, **values: str) -> Operation[int]:
+    """Adds a person with these column values. Returns the new id."""
+    for column, name in UNIQUE.items():
+        if column in values and (owner := (yield FIND_BY[role, column], values)):
+            raise AccountRefused(f"{role.lower()} {owner[0][0]} has the {name} {values[column]} already")
+    added = yield ADD_PERSON[role], values
+    if not added:  # a concurrent command was faster
+        raise AccountRefused("this user name or client identifier is taken")
+    return int(added[0][0])
+
+
+def listing_accounts() -> Operation[list[Account]]:
+    """The accounts of caregivers, then those of clients."""
+    found: list[Account] = []
+    for role in ROLES:
+        rows = yield LIST_ACCOUNTS[role], {}
+        found += [Account(role, id, user, bool(is_disabled)) for id, user, is_disabled in rows]
+    return found
+
+
+def switching_account(role: str, user: str, is_disabled: bool, now: datetime) -> Operation[int]:
+    """Disables or enables an account. Returns the id of the person."""
+    found = yield FIND_BY[role, "user_name"], {"user_name": user}
+    if not found:
         raise AccountRefused("there is no such account in this role")
-    person.is_disabled = is_disabled
+    person: int = found[0][0]
+    yield SWITCH_ACCOUNT[role], {"person": person, "is_disabled": is_disabled}
     state = TombstoneState.DISABLED if is_disabled else TombstoneState.ENABLED
-    values = {"role": table.__name__.upper(), "person": person.id, "state": state, "moment": now}
-    connection = await tx.connection()
-    await connection.execute(save_tombstone(cast(DatabaseKind, connection.dialect.name)), values)
+    yield from saving_tombstone(role, person, Mark(state, now))
     return person
 
 
-async def link_person(tx: AsyncSession, table: type[Person], person_id: int, user: str) -> Person:
-    """Adds an account to an existing person, as after the legacy migration."""
-    person: Person | None = await find_person(tx, table, id=person_id)
-    if person is None:
+def linking_person(role: str, person: int, user: str) -> Operation[int]:
+    """Adds an account to an existing person, as after the legacy migration. Returns the id of the person."""
+    found = yield FIND_PERSON[role], {"person": person}
+    if not found:
         raise AccountRefused("there is no person with this id in this role")
-    if isinstance(person, Client) and person.erase_date is not None:
+    known_user, *erase_date = found[0]
+    if any(erase_date):
         raise AccountRefused("this client is erased")
-    if person.user_name is not None:
+    if known_user is not None:
         raise AccountRefused("this person has an account already")
-    person.user_name = user
-    try:
-        await tx.flush()
-    except IntegrityError:
-        raise AccountRefused("this user name is taken") from None
+    if (yield FIND_BY[role, "user_name"], {"user_name": user}):
+        raise AccountRefused("this user name is taken")
+    yield LINK_PERSON[role], {"person": person, "user": user}
     return person

@@ -6,16 +6,17 @@ from typing import Any, NamedTuple
 
 from pydantic import ValidationError
 
-from app.db.admin.import_format import (
+from app.db.admin.sequences import reserving_ids
+from app.db.facts import member_of
+from app.db.interchange.lines import (
     CATALOGUE_LINE,
     CatalogueBook,
     CatalogueLine,
     CatalogueModule,
     LineRejected,
 )
-from app.db.admin.import_rows import COLUMNS, question_rows
-from app.db.admin.importing import MAX_MISTAKES, ImportRefused, Mistake
-from app.db.admin.sequences import reserving_ids
+from app.db.interchange.load import MAX_MISTAKES, ImportRefused, Mistake
+from app.db.interchange.rows import COLUMNS, question_rows
 from app.db.moments import as_moment
 from app.db.reader.reads import Row, get_rows
 from app.db.reader.selection import AccessScope, Link, Selection
@@ -34,10 +35,11 @@ from app.db.statements.books import (
     RETIRE_BOOK,
     words_of,
 )
-from app.db.tables import Book, BookWord, Question
+from app.db.tables import QUESTION, Book
+from app.telemetry.wording import OperatorError
 
 
-class NoSuchBook(Exception):
+class NoSuchBook(OperatorError):
     def __init__(self, book_id: int) -> None:
         super().__init__(f"there is no book {book_id}")
 
@@ -136,8 +138,8 @@ def storing_line(line: CatalogueLine, is_new: bool) -> Operation[int]:
         yield CHANGE[line.kind], values
     assert row_id is not None
     if isinstance(line, CatalogueBook):
-        yield Bulk("book_word", COLUMNS[BookWord], [(word, row_id) for word in words_of(line.name)])
-        yield Bulk("question", COLUMNS[Question], list(question_rows(row_id, line.questions)))
+        yield Bulk("book_word", COLUMNS["book_word"], [(word, row_id) for word in words_of(line.name)])
+        yield Bulk("question", COLUMNS["question"], list(question_rows(row_id, line.questions)))
     return row_id
 
 
@@ -152,14 +154,15 @@ def restoring(book_id: int) -> Operation[None]:
         raise NoSuchBook(book_id)
 
 
+# The members of a question, with their columns.
+QUESTION_MEMBERS = {
+    member_of(column): column.name
+    for column in QUESTION.columns
+    if column.name not in ("id", "book_id", "position")
+}
 SHOWN = Selection(
     frozenset({"id", "module_id", "name", "is_test", "retire_date"}),
-    (
-        Link(
-            "questions",
-            Selection(frozenset({"text", "kind", "options", "is_required", "minimum", "maximum", "weights"})),
-        ),
-    ),
+    (Link("questions", Selection(frozenset(QUESTION_MEMBERS.values()))),),
 )
 
 
@@ -185,13 +188,5 @@ def as_record(book: Row) -> dict[str, Any]:
 
 
 def question_as_record(question: Row) -> dict[str, Any]:
-    record = {
-        "text": question.text,
-        "kind": question.kind,
-        "options": question.options,
-        "required": question.is_required,
-        "minimum": question.minimum,
-        "maximum": question.maximum,
-        "weights": question.weights,
-    }
+    record = {member: getattr(question, column) for member, column in QUESTION_MEMBERS.items()}
     return {name: value for name, value in record.items() if value is not None}

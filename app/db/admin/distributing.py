@@ -3,10 +3,14 @@
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
+from sqlalchemy import ForeignKey, Table, UniqueConstraint
+
 from app.db.admin.migrate import MIGRATE_LOCK, newest_version
 from app.db.admin.orm import connect_postgres
 from app.db.drivers.citus import HAS_CITUS
 from app.db.drivers.interface import DatabaseError, is_fault_of_database
+from app.db.facts import Place, distribution_key
+from app.db.tables import AUDIT_RECORD, SESSION, TABLES
 
 Progress = Callable[[int, int, str], None]  # the number of the step, of all steps, and what it does
 
@@ -18,55 +22,6 @@ class Step(NamedTuple):
     is_done: str
     statements: tuple[str, ...]
 
-
-# Copied to every machine. They are rarely written, and each write needs all machines.
-REFERENCE_TABLES = ("module", "book", "question", "book_word", "caregiver", "client")
-
-# The primary keys of the distributed tables. The first column of each distributes its rows.
-KEYS = {
-    "session": "caregiver_id, id",
-    "assignment": "caregiver_id, id",
-    "reminder": "caregiver_id, id",
-    "answer_set": "caregiver_id, id",
-    "feedback": "caregiver_id, id",
-    "event": "caregiver_id, id",
-    "delivery": "caregiver_id, event_id",
-    "relationship": "client_id, caregiver_id",
-}
-UNIQUE = {
-    "answer_set": (
-        "DROP INDEX uq_answer_set_submission",
-        "CREATE UNIQUE INDEX uq_answer_set_submission ON answer_set (caregiver_id, assignment_id, attempt)"
-        " WHERE save_type = 'FINAL'",
-        "DROP INDEX uq_answer_set_draft",
-        "CREATE UNIQUE INDEX uq_answer_set_draft ON answer_set (caregiver_id, assignment_id)"
-        " WHERE save_type <> 'FINAL'",
-    ),
-    "feedback": (
-        "ALTER TABLE feedback DROP CONSTRAINT feedback_answer_set_id_key",
-        "ALTER TABLE feedback ADD CONSTRAINT feedback_answer_set_id_key UNIQUE (caregiver_id, answer_set_id)",
-    ),
-}
-# Each with its columns, the table that it refers to, and the columns there.
-FOREIGN_KEYS = (
-    ("book", "module_id", "module", "id"),
-    ("question", "book_id", "book", "id"),
-    ("book_word", "book_id", "book", "id"),
-    ("relationship", "client_id", "client", "id"),
-    ("relationship", "caregiver_id", "caregiver", "id"),
-    ("session", "client_id", "client", "id"),
-    ("session", "caregiver_id", "caregiver", "id"),
-    ("assignment", "book_id", "book", "id"),
-    ("assignment", "caregiver_id, session_id", "session", "caregiver_id, id"),
-    ("reminder", "caregiver_id, assignment_id", "assignment", "caregiver_id, id"),
-    ("answer_set", "caregiver_id, assignment_id", "assignment", "caregiver_id, id"),
-    ("feedback", "caregiver_id, assignment_id", "assignment", "caregiver_id, id"),
-    ("feedback", "caregiver_id, answer_set_id", "answer_set", "caregiver_id, id"),
-    ("delivery", "caregiver_id, event_id", "event", "caregiver_id, id"),
-)
-# They stay on the coordinator, and Citus knows them: so it commits their rows and the rows of a worker by
-# two-phase commit, all or none.
-COORDINATOR_TABLES = ("audit_record", "kept_answer", "imported_row", "tombstone")
 
 # Citus copies the triggers of such a table to its only shard, whose name has a number at the end.
 FUNCTION_OF_AUDIT = """
@@ -87,36 +42,69 @@ TRIGGER_OF_AUDIT = (
 
 
 def steps(shards: int) -> Iterator[Step]:
-    for table in dict.fromkeys(table for table, *_ in FOREIGN_KEYS):
-        yield step_without_foreign_keys(table)
-    for table in REFERENCE_TABLES:
-        made = f"SELECT create_reference_table('{table}')"
-        yield Step(f"copying {table} to every machine", is_known(table), (made, without_copy(table)))
-    for table, key in KEYS.items():
-        yield Step(
-            f"distributing {table}",
-            is_known(table),
-            (
-                f"ALTER TABLE {table} DROP CONSTRAINT {table}_pkey",
-                f"ALTER TABLE {table} ADD CONSTRAINT {table}_pkey PRIMARY KEY ({key})",
-                *UNIQUE.get(table, ()),
-                distributed(table, key.partition(",")[0], shards),
-                without_copy(table),
-            ),
-        )
-    yield Step("preparing the audit log", is_known("audit_record"), (FUNCTION_OF_AUDIT, TRIGGER_OF_AUDIT))
-    for table in COORDINATOR_TABLES:
-        added = f"SELECT citus_add_local_table_to_metadata('{table}')"
-        yield Step(f"adding {table} on the coordinator", is_known(table), (added,))
-    for table, columns, target, keys in FOREIGN_KEYS:
-        name = "_".join([table, columns.rpartition(" ")[2], "fkey"])
-        foreign = f"FOREIGN KEY ({columns}) REFERENCES {target} ({keys})"
-        added = f"ALTER TABLE {table} ADD CONSTRAINT {name} {foreign}"
-        is_done = (
-            "SELECT EXISTS (SELECT 1 FROM pg_constraint"
-            f" WHERE conrelid = '{table}'::regclass AND conname = '{name}')"
-        )
-        yield Step(f"adding the foreign key {name}", is_done, (added,))
+    """Where tables.py says that Citus stores each table."""
+    foreign = [key for table in TABLES for column in table.columns for key in column.foreign_keys]
+    for name in dict.fromkeys(key.parent.table.name for key in foreign):
+        yield step_without_foreign_keys(name)
+    for table in TABLES:
+        if table.info.get("place") is Place.EVERYWHERE:
+            made = f"SELECT create_reference_table('{table}')"
+            yield Step(f"copying {table} to every machine", is_known(table), (made, without_copy(table)))
+    # First sessions: the rows of other tables are stored beside theirs.
+    for table in (SESSION, *(each for each in TABLES if each is not SESSION)):
+        if key := distribution_key(table):
+            yield step_of_distributed(table, key, shards)
+    yield Step("preparing the audit log", is_known(AUDIT_RECORD), (FUNCTION_OF_AUDIT, TRIGGER_OF_AUDIT))
+    for table in TABLES:
+        if table.info.get("place") is Place.COORDINATOR:
+            added = f"SELECT citus_add_local_table_to_metadata('{table}')"
+            yield Step(f"adding {table} on the coordinator", is_known(table), (added,))
+    for each in foreign:
+        yield step_with_foreign_key(each)
+
+
+def step_of_distributed(table: Table, key: str, shards: int) -> Step:
+    """Keys and unique indexes begin with the column that distributes the rows."""
+    keys = [key, *(column.name for column in table.primary_key if column.name != key)]
+    return Step(
+        f"distributing {table}",
+        is_known(table),
+        (
+            f"ALTER TABLE {table} DROP CONSTRAINT {table}_pkey",
+            f"ALTER TABLE {table} ADD CONSTRAINT {table}_pkey PRIMARY KEY ({', '.join(keys)})",
+            *with_unique_columns(table, key),
+            distributed(table, key, shards),
+            without_copy(table),
+        ),
+    )
+
+
+def with_unique_columns(table: Table, key: str) -> Iterator[str]:
+    for index in (each for each in table.indexes if each.unique):
+        columns = ", ".join([key, *index.columns.keys()])
+        where = index.dialect_options["postgresql"]["where"]
+        rows = "" if where is None else f" WHERE {where}"
+        yield f"DROP INDEX {index.name}"
+        yield f"CREATE UNIQUE INDEX {index.name} ON {table} ({columns}){rows}"
+    for constraint in (each for each in table.constraints if isinstance(each, UniqueConstraint)):
+        columns = ", ".join([key, *constraint.columns.keys()])
+        name = "_".join([table.name, *constraint.columns.keys(), "key"])
+        yield f"ALTER TABLE {table} DROP CONSTRAINT {name}"
+        yield f"ALTER TABLE {table} ADD CONSTRAINT {name} UNIQUE ({columns})"
+
+
+def step_with_foreign_key(key: ForeignKey) -> Step:
+    """A reference to a distributed table includes the column that distributes the rows."""
+    table, column, target = key.parent.table, key.parent.name, key.column.table
+    name = f"{table}_{column}_fkey"
+    both = f"{distribution_key(target)}, " if distribution_key(target) else ""
+    foreign = f"FOREIGN KEY ({both}{column}) REFERENCES {target} ({both}{key.column.name})"
+    is_done = (
+        "SELECT EXISTS (SELECT 1 FROM pg_constraint"
+        f" WHERE conrelid = '{table}'::regclass AND conname = '{name}')"
+    )
+    added = f"ALTER TABLE {table} ADD CONSTRAINT {name} {foreign}"
+    return Step(f"adding the foreign key {name}", is_done, (added,))
 
 
 def step_without_foreign_keys(table: str) -> Step:
@@ -133,18 +121,18 @@ def step_without_foreign_keys(table: str) -> Step:
     return Step(f"removing the foreign keys of {table}", is_known(table), (dropped,))
 
 
-def is_known(table: str) -> str:
+def is_known(table: Table | str) -> str:
     return f"SELECT EXISTS (SELECT 1 FROM pg_dist_partition WHERE logicalrelid = '{table}'::regclass)"
 
 
-def distributed(table: str, column: str, shards: int) -> str:
-    together = f"shard_count := {shards}" if table in ("session", "relationship") else ""
-    place = "colocate_with := 'none'" if together else "colocate_with := 'session'"
-    options = ", ".join(filter(None, (together, place)))
-    return f"SELECT create_distributed_table('{table}', '{column}', {options})"
+def distributed(table: Table, key: str, shards: int) -> str:
+    beside = f"shard_count := {shards}, colocate_with := 'none'"
+    if table is not SESSION and key == distribution_key(SESSION):
+        beside = "colocate_with := 'session'"
+    return f"SELECT create_distributed_table('{table}', '{key}', {beside})"
 
 
-def without_copy(table: str) -> str:
+def without_copy(table: Table) -> str:
     """Citus copies the rows to the shards, and keeps them unreachable in the table itself."""
     return f"SELECT truncate_local_data_after_distributing_table('{table}')"
 

@@ -11,13 +11,14 @@ from pathlib import Path
 from sqlalchemy import or_, select
 
 from app.db.admin.accounts import AccountRefused
-from app.db.admin.imported import ERASE_IMPORTED
 from app.db.admin.orm import connect_postgres
 from app.db.admin.tombstones import Mark, saving_tombstone
 from app.db.answers import as_document, read_answers
 from app.db.drivers.citus import using_one_connection
 from app.db.drivers.interface import DatabaseError, is_fault_of_database, reason_of, sqlite_path
 from app.db.drivers.sqlite import connect_sqlite
+from app.db.facts import is_personal
+from app.db.interchange.recorded import ERASE_IMPORTED
 from app.db.reader.access import CAREGIVERS_OF_CLIENT
 from app.db.session_counters import locking_sessions
 from app.db.sql import DATABASE_KIND, Operation, Statement, Values, id_parameter, text_parameter
@@ -37,9 +38,12 @@ from app.db.statements.erasing import (
     SKIP_REMINDERS,
 )
 from app.db.statements.events import INSERT_SESSION_EVENTS
-from app.db.tables import CLIENT, Actor, EventKind, TombstoneState
+from app.db.tables import CLIENT, REMINDER, TABLES, Actor, EventKind, TombstoneState
 
-CHANGED_TABLES = "client, session, reminder, answer_set, feedback, delivery, kept_answer, imported_row"
+CHANGED_TABLES = [
+    REMINDER,
+    *(table for table in TABLES if any(map(is_personal, table.columns))),
+]
 
 
 @dataclass(frozen=True)
@@ -151,6 +155,6 @@ def clean_sqlite(path: Path) -> None:
 async def clean_postgres(url: str) -> None:
     connection = await connect_postgres(url)
     try:
-        await connection.execute(f"VACUUM {CHANGED_TABLES}")
+        await connection.execute(f"VACUUM {', '.join(map(str, CHANGED_TABLES))}")
     finally:
         await connection.close()

@@ -38,9 +38,13 @@ def config(connection: Connection | None = None) -> "Config":
 
 
 @cache
-def newest_version() -> str:
+def versions() -> list[str]:
     """From the names of the files, which begin with the version."""
-    return max(path.name.partition("_")[0] for path in (FOLDER / "versions").glob("*.py"))
+    return sorted(path.name.partition("_")[0] for path in (FOLDER / "versions").glob("*.py"))
+
+
+def newest_version() -> str:
+    return versions()[-1]
 
 
 def stored_version() -> Operation[str | None]:
@@ -66,6 +70,8 @@ def upgrade(connection: Connection) -> str | None:
         connection.execute(text(f"SELECT pg_advisory_xact_lock({MIGRATE_LOCK})"))
     before = MigrationContext.configure(connection).get_current_revision()
     refuse_newer(before)
+    if before is not None and is_too_old(before):
+        raise DatabaseError(f"the database has the {too_old(before)}")
     command.upgrade(config(connection), "head")
     renew_words(connection)
     return before
@@ -96,6 +102,17 @@ def refuse_newer(version: str | None) -> None:
 
 def is_newer(version: str | None) -> bool:
     return version is not None and version > newest_version()
+
+
+def is_too_old(version: str) -> bool:
+    return version < versions()[0]
+
+
+def too_old(version: str) -> str:
+    return (
+        f"schema version {version}, from before 1.0.0-rc1, which this program cannot migrate: export each "
+        'client with the version that made it (`care-gateway export`; docs/upgrading.md, "Version numbers")'
+    )
 
 
 def make_sqlite_file(path: Path) -> None:

@@ -1,4 +1,4 @@
-"""SQLAlchemy engines and sessions, for migrations and accounts."""
+"""SQLAlchemy engines, for migrations and copies."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -6,7 +6,6 @@ from typing import Any
 
 from sqlalchemy import event
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
-from sqlmodel.ext.asyncio.session import AsyncSession
 
 from app.db.drivers.sqlite import prepare_sqlite
 
@@ -36,18 +35,8 @@ async def connect_postgres(url: str) -> Any:
 
 
 @asynccontextmanager
-async def transaction(url: str) -> AsyncIterator[AsyncSession]:
-    """One transaction: committed at the end of the block, rolled back when the block raises."""
-    engine = make_engine(url)
-    try:
-        async with AsyncSession(engine, expire_on_commit=False) as tx, tx.begin():
-            yield tx
-    finally:
-        await engine.dispose()
-
-
-@asynccontextmanager
 async def connected(url: str) -> AsyncIterator[AsyncConnection]:
+    """One transaction: committed at the end of the block, rolled back when the block raises."""
     engine = make_engine(url)
     try:
         async with engine.begin() as connection:

@@ -12,7 +12,7 @@ from itertools import chain, count
 from pathlib import Path
 
 from app.db.admin.backup import damage_of, opened_copy
-from app.db.admin.migrate import newest_version
+from app.db.admin.migrate import is_too_old, newest_version, too_old
 from app.db.admin.tombstones import FIND_TOMBSTONES, Tombstones, tombstones_of
 from app.db.drivers.interface import DatabaseError
 from app.db.drivers.sqlite import code_of, connect_sqlite
@@ -57,6 +57,8 @@ def check_backup(file: Path) -> None:
         raise DatabaseError(f"{file} is damaged and was not restored: {damage}")
     if version is None:
         raise DatabaseError(f"{file} is not a backup of this service: it has no schema version")
+    if is_too_old(version):
+        raise DatabaseError(f"{file} has the {too_old(version)}")
     if version > newest_version():
         raise DatabaseError(
             f"{file} has the newer schema version {version}; this program supports up to {newest_version()}"

@@ -13,9 +13,7 @@ from sqlalchemy import BigInteger, bindparam, select, text
 
 from app.db.drivers.interface import DatabaseError
 from app.db.sql import DATABASE_KIND, Operation, Statement, among
-from app.db.tables import ANSWER_SET, ASSIGNMENT, BOOK, CAREGIVER, CLIENT, MODULE, SESSION
-
-TABLES = {table.name: table for table in (CAREGIVER, CLIENT, MODULE, BOOK, SESSION, ASSIGNMENT, ANSWER_SET)}
+from app.db.tables import LINE_TABLES
 
 
 def of_newest(sql: str) -> Statement:
@@ -32,8 +30,10 @@ def set_last_id(table: str) -> Statement:
 
 BEGIN_LOCK, END_LOCK = Statement(text("SAVEPOINT ids")), Statement(text("ROLLBACK TO SAVEPOINT ids"))
 # Changes nothing; other statements that lock a sequence rewrite it, and the rollback would undo the last id.
-LOCK_SEQUENCE = {name: Statement(text(f"ALTER SEQUENCE {name}_id_seq OWNED BY {name}.id")) for name in TABLES}
-SET_LAST_ID = {name: set_last_id(name) for name in TABLES}
+LOCK_SEQUENCE = {
+    name: Statement(text(f"ALTER SEQUENCE {name}_id_seq OWNED BY {name}.id")) for name in LINE_TABLES
+}
+SET_LAST_ID = {name: set_last_id(name) for name in LINE_TABLES}
 ADD_SEQUENCE_ON_SQLITE = {
     name: Statement(
         text(
@@ -41,15 +41,15 @@ ADD_SEQUENCE_ON_SQLITE = {
             f" WHERE NOT EXISTS (SELECT 1 FROM sqlite_sequence WHERE name = '{name}')"
         )
     )
-    for name in TABLES
+    for name in LINE_TABLES
 }
 SET_LAST_ID_ON_SQLITE = {
     name: of_newest(f"UPDATE sqlite_sequence SET seq = max(seq, :newest) WHERE name = '{name}'")
-    for name in TABLES
+    for name in LINE_TABLES
 }
 FIND_TAKEN = {
     name: Statement(select(table.c.id).where(among(table.c.id, "ids")).order_by(table.c.id).limit(1))
-    for name, table in TABLES.items()
+    for name, table in LINE_TABLES.items()
 }
 
 

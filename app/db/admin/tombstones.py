@@ -23,10 +23,10 @@ from app.db.sql import (
     moment_parameter,
     text_parameter,
 )
-from app.db.tables import CAREGIVER, CLIENT, TOMBSTONE, TombstoneState
+from app.db.tables import CLIENT, PEOPLE, TOMBSTONE, TombstoneState
 
 Person = tuple[str, int]  # role and id
-ROLES = {"CAREGIVER": CAREGIVER, "CLIENT": CLIENT}
+ROLES = {kind.upper(): table for kind, table in PEOPLE.items()}
 
 
 class Mark(NamedTuple):

@@ -73,7 +73,7 @@ class Refusals:
                 await self.record_counts()
 
 
-class Recorder:
+class AuditRecorder:
     """Stores the records of reads. Concurrent records share a commit."""
 
     def __init__(self, db: Database) -> None:

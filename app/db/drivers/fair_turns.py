@@ -3,17 +3,22 @@ operations delays those of others by one operation."""
 
 import asyncio
 from collections import OrderedDict, deque
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextvars import ContextVar
-from functools import partial
 from threading import Lock
 from typing import Any, Generic, TypeVar
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
-# The state of the request for which the current task works. Requests of one caller have the same `budget`.
-CALLER: ContextVar[dict[str, Any] | None] = ContextVar("caller", default=None)
+
+class Caller:
+    """The caller of the slice that the event loop runs. A context variable would take more instructions."""
+
+    state: dict[str, Any] | None = None  # of the request; requests of one caller have the same `budget`
+
+
+CALLER = Caller()
 
 
 class FairQueue(Generic[Item]):
@@ -24,7 +29,7 @@ class FairQueue(Generic[Item]):
         self.lock = Lock()
 
     def put(self, item: Item) -> None:
-        state = CALLER.get()
+        state = CALLER.state
         with self.lock:
             self.items.setdefault(state and state["budget"], deque()).append(item)
 
@@ -71,9 +76,12 @@ class FairThreads:
 
     def __init__(self, number: int, name: str) -> None:
         self.threads = ThreadPoolExecutor(number, thread_name_prefix=name)
-        self.waiting: FairQueue[tuple[Future[Any], partial[Any]]] = FairQueue()
+        self.waiting: FairQueue[tuple[Future[Any], Callable[[], Any]]] = FairQueue()
 
-    def submit(self, work: "partial[Result]") -> "Future[Result]":
+    async def run(self, work: Callable[[], Result]) -> Result:
+        return await asyncio.wrap_future(self.submit(work))
+
+    def submit(self, work: Callable[[], Result]) -> "Future[Result]":
         submitted: Future[Result] = Future()
         self.waiting.put((submitted, work))
         self.threads.submit(self.run_next)

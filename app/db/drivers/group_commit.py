@@ -5,14 +5,13 @@ import sqlite3
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from queue import Empty, SimpleQueue
 from threading import Thread
 from time import perf_counter, sleep
 from typing import Any, TypeVar
 
-from app.db.drivers.interface import DatabaseUnavailable, Failed, OutcomeUnknown, run_steps
-from app.db.sql import Operation, Step
+from app.db.drivers.interface import DatabaseUnavailable, Failed, OutcomeUnknown
+from app.db.sql import Operation
 from app.telemetry import counters
 
 Result = TypeVar("Result")
@@ -44,7 +43,7 @@ class Writer:
     def __init__(
         self,
         connect: Callable[[], sqlite3.Connection],
-        run: Callable[[sqlite3.Connection, Step], list[Any]],
+        run: Callable[[sqlite3.Connection, Operation[Any]], Any],
         failed: Failed,
     ) -> None:
         self.connect = connect
@@ -161,7 +160,7 @@ class Writer:
         if not is_single:
             connection.execute("SAVEPOINT operation")
         try:
-            write.result = run_steps(write.operation, partial(self.run, connection))
+            write.result = self.run(connection, write.operation)
         except BaseException as error:
             if not connection.in_transaction:  # SQLite ended it: a full disk, an I/O error
                 raise

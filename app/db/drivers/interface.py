@@ -4,10 +4,11 @@ import logging
 import sqlite3
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import NamedTuple, Protocol, TypeVar
 from urllib.parse import unquote, urlsplit
 
-from app.db.sql import Operation, Repeatable, Step
+from app.db.sql import Operation, Repeatable
+from app.telemetry.wording import OperatorError
 
 Result = TypeVar("Result")
 # Receives the part of a driver that has ended, and the reason; called from any thread.
@@ -16,8 +17,8 @@ Failed = Callable[[str, BaseException], None]
 logger = logging.getLogger("care.database")
 
 
-class DatabaseError(Exception):
-    """The database cannot be opened or used; the message is one sentence for the operator."""
+class DatabaseError(OperatorError):
+    """The database cannot be opened or used."""
 
 
 class DatabaseUnavailable(Exception):
@@ -82,18 +83,3 @@ def location_of(url: str) -> str:
         return str(sqlite_path(url).absolute())
     parts = urlsplit(url)
     return f"{parts.netloc.rpartition('@')[2]}{unquote(parts.path)}"
-
-
-def run_steps(
-    operation: Operation[Result], run: Callable[[Step], list[Any]], step: Step | None = None
-) -> Result:
-    """Runs an operation to its end, from `step` on if given. A fault of a statement closes the operation."""
-    try:
-        step = step or next(operation)
-        while True:
-            step = operation.send(run(step))
-    except StopIteration as done:
-        return done.value  # type: ignore[no-any-return]
-    except Exception:
-        operation.close()
-        raise

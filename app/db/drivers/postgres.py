@@ -4,7 +4,7 @@ import asyncio
 import logging
 import random
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Iterable, Iterator
 from contextlib import asynccontextmanager, suppress
 from contextvars import Context
 from functools import lru_cache, partial
@@ -123,7 +123,7 @@ class PostgresDatabase:
             step = next(operation)
             while step is DATABASE_KIND or isinstance(step, LongWork):
                 step = operation.send(
-                    [await in_thread(step.function)] if isinstance(step, LongWork) else [self.kind]
+                    [await WORKER.run(step.function)] if isinstance(step, LongWork) else [self.kind]
                 )
         except StopIteration as done:
             return done.value  # type: ignore[no-any-return]
@@ -337,7 +337,7 @@ async def run_step(connection: Any, kind: DatabaseKind, step: Step) -> list[Any]
     if step is DATABASE_KIND:
         return [kind]
     if isinstance(step, LongWork):
-        return [await in_thread(step.function)]
+        return [await WORKER.run(step.function)]
     if isinstance(step, Together):
         return await run_together(connection, kind, step)
     statement, given = step
@@ -345,10 +345,6 @@ async def run_step(connection: Any, kind: DatabaseKind, step: Step) -> list[Any]
     if statement.reads_after_lock:
         return await read_after_lock(connection, compiled, given)
     return await connection.fetch(compiled.sql, *compiled.values(given))  # type: ignore[no-any-return]
-
-
-async def in_thread(function: Callable[[], Result]) -> Result:
-    return await asyncio.wrap_future(WORKER.submit(partial(function)))
 
 
 def while_connected(connection: Any, rows: Iterable[Any]) -> Iterator[Any]:

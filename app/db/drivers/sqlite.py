@@ -2,6 +2,7 @@
 
 import asyncio
 import sqlite3
+from collections.abc import Callable
 from contextlib import closing
 from datetime import datetime
 from functools import partial
@@ -14,7 +15,7 @@ import orjson
 
 from app.db.drivers.fair_turns import FairThreads
 from app.db.drivers.group_commit import Writer
-from app.db.drivers.interface import DatabaseError, DatabaseUnavailable, Failed, Occupancy, run_steps
+from app.db.drivers.interface import DatabaseError, DatabaseUnavailable, Failed, Occupancy
 from app.db.moments import moment_as_text
 from app.db.sql import (
     DATABASE_KIND,
@@ -70,7 +71,7 @@ class SqliteDatabase:
         self.max_idle = threads + 1
         self.max_opened = threads * READS_PER_THREAD
         self.threads = FairThreads(threads, "reader")
-        self.writer = Writer(partial(connect_writer, path), run_in_transaction, failed)
+        self.writer = Writer(partial(connect_writer, path), run_operation, failed)
         self.written = asyncio.Event()  # set after each write, for the event feed
 
     # --- reading ---
@@ -81,7 +82,7 @@ class SqliteDatabase:
         reader = self.take_reader() if self.loop_seconds else None
         if reader is None:
             began = perf_counter()
-            result = await asyncio.wrap_future(self.threads.submit(partial(self.read_in_thread, operation)))
+            result = await self.threads.run(partial(self.read_in_thread, operation))
             counters.reads_in_threads.add(perf_counter() - began)
             return result
         late_step = None
@@ -117,7 +118,7 @@ class SqliteDatabase:
             reader.leave_loop()
             if step is None:
                 reader.connection.execute("BEGIN")
-            return run_steps(operation, partial(run_in_transaction, reader.connection), step)
+            return run_operation(reader.connection, operation, step)
         finally:
             self.release(reader)
 
@@ -315,6 +316,27 @@ def run_in_transaction(connection: sqlite3.Connection, step: Step) -> list[Any]:
     except Exception as error:
         if is_unavailable(error) or not connection.in_transaction:
             raise DatabaseUnavailable from error
+        raise
+
+
+def run_operation(
+    connection: sqlite3.Connection, operation: Operation[Result], step: Step | None = None
+) -> Result:
+    return run_steps(operation, partial(run_in_transaction, connection), step)
+
+
+def run_steps(
+    operation: Operation[Result], run: Callable[[Step], list[Any]], step: Step | None = None
+) -> Result:
+    """Runs an operation to its end, from `step` on if given. A fault of a statement closes the operation."""
+    try:
+        step = step or next(operation)
+        while True:
+            step = operation.send(run(step))
+    except StopIteration as done:
+        return done.value  # type: ignore[no-any-return]
+    except Exception:
+        operation.close()
         raise
 
 

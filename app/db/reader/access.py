@@ -6,7 +6,17 @@ skip withdrawn assignments, and only the client may see a draft.
 
 from typing import Any, NamedTuple
 
-from sqlalchemy import BigInteger, ColumnElement, FromClause, and_, bindparam, func, literal_column, select
+from sqlalchemy import (
+    BigInteger,
+    ColumnElement,
+    FromClause,
+    and_,
+    bindparam,
+    exists,
+    func,
+    literal_column,
+    select,
+)
 from sqlalchemy.sql import operators
 from sqlalchemy.sql.elements import UnaryExpression
 
@@ -21,7 +31,7 @@ from app.db.sql import (
     id_parameter,
     literal_text,
 )
-from app.db.tables import RELATIONSHIP, SaveType
+from app.db.tables import RELATIONSHIP, SESSION, SaveType
 
 
 def relationship_key(row: FromClause, role: ReaderRole, uses_index: bool = False) -> ColumnElement[bool]:
@@ -39,13 +49,16 @@ def relationship_key(row: FromClause, role: ReaderRole, uses_index: bool = False
         client = without_index(client)
     if role == "caregiver":
         return caregiver == id_parameter("caregiver")
-    if role == "client of any":
-        return and_(client == id_parameter("client"), caregiver == func.any(CAREGIVERS))
-    if role in ("client", "client of one", "client of several"):
-        is_one = role == "client of one"
-        matches = caregiver == id_parameter("caregivers") if is_one else among(caregiver, "caregivers")
-        return and_(client == id_parameter("client"), matches)
-    raise PermissionError(f"{row.description} is read without a viewer")
+    if role == "anonymous":
+        raise PermissionError(f"{row.description} is read without a viewer")
+    is_listed = among(caregiver, "caregivers")
+    if role == "client in a document":
+        is_listed = PerDatabase(
+            sqlite=is_listed,
+            postgresql=caregiver == func.any(CAREGIVERS),
+            citus=caregiver == id_parameter("caregivers"),  # the only one
+        )
+    return and_(client == id_parameter("client"), is_listed)
 
 
 def client_key(row: FromClause) -> ColumnElement[bool]:
@@ -79,6 +92,40 @@ def is_not_withdrawn(assignment: FromClause) -> ColumnElement[bool]:
     return assignment.c.withdraw_date.is_(None)
 
 
+# --- people ---------------------------------------------------------------------------------------
+
+# Relationships are distributed by client. A caregiver has a session with every client, so the sessions of the
+# caregiver, which one machine has, name the same clients.
+
+
+def is_my_client(client: FromClause) -> ColumnElement[bool]:
+    is_with_me = RELATIONSHIP.c.caregiver_id == id_parameter("caregiver")
+    is_mine = client.c.id.in_(select(RELATIONSHIP.c.client_id).where(is_with_me))
+    return PerDatabase(
+        sqlite=is_mine,
+        postgresql=is_mine,
+        citus=client.c.id.in_(select(SESSION.c.client_id).where(is_of_caregiver(SESSION))),
+    )
+
+
+def is_known_client(client: FromClause) -> ColumnElement[bool]:
+    """The same for clients that are found by their ids, without reading all clients of the caregiver."""
+    is_related = is_relationship(id_parameter("caregiver"), client.c.id)
+    return PerDatabase(
+        sqlite=is_related,
+        postgresql=is_related,
+        citus=exists().where(is_of_caregiver(SESSION), SESSION.c.client_id == client.c.id),
+    )
+
+
+def is_known_caregiver(caregiver: FromClause) -> ColumnElement[bool]:
+    return is_relationship(caregiver.c.id, id_parameter("client"))
+
+
+def is_relationship(caregiver_id: ColumnElement[int], client_id: ColumnElement[int]) -> ColumnElement[bool]:
+    return exists().where(RELATIONSHIP.c.caregiver_id == caregiver_id, RELATIONSHIP.c.client_id == client_id)
+
+
 # --- the parameters of the conditions -------------------------------------------------------------
 
 SELECT_CAREGIVERS = select(RELATIONSHIP.c.caregiver_id).where(
@@ -107,17 +154,6 @@ class ReaderScope(NamedTuple):
     role: ReaderRole
     values: Values
     shown: dict[int, Shown]
-
-
-def reading_scope(access: AccessScope, kind: DatabaseKind) -> Operation[ReaderScope]:
-    """Reads the caregivers of a client first. Their number decides on the statements for Citus."""
-    values = yield from reading_scope_values(access)
-    role: ReaderRole = access.role
-    if access.client is not None and kind == "citus":
-        role = "client of several"
-        if len(values["caregivers"]) == 1:
-            role, values["caregivers"] = "client of one", values["caregivers"][0]
-    return ReaderScope(kind, role, values, access.shown)
 
 
 def reading_scope_values(access: AccessScope) -> Operation[Values]:

@@ -7,11 +7,10 @@ before it joins anything, and reads linked rows in sub-queries, so that the docu
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any
 
 import orjson
-from sqlalchemy import ColumnElement, FromClause, Select, and_, func, literal_column, null, select
+from sqlalchemy import ColumnElement, Select, func, literal_column, null, select
 from sqlalchemy.dialects.postgresql import aggregate_order_by
 
 from app.db.moments import Moment
@@ -19,7 +18,7 @@ from app.db.reader.access import ReaderScope
 from app.db.reader.entities import ENTITIES
 from app.db.reader.named_tables import all_columns, named_table, rows_of_page
 from app.db.reader.plan_cache import Plan, finding_plan, known_plan
-from app.db.reader.plans import ChildPlan, Draft, Page, PlanNode, Row, as_page, draft_of, note_shown
+from app.db.reader.plans import ChildPlan, Page, PlanNode, Queries, Row, as_page, note_shown, plan_rows
 from app.db.reader.queries import (
     CountedBy,
     Query,
@@ -63,7 +62,7 @@ class DocumentPlan(Plan):
     """A plan with the statement that reads all of its rows."""
 
     statement: Statement
-    pages: tuple[tuple[Path, ...], ...]  # of each page of linked rows: the paths to it, level by level
+    pages: tuple[Path, ...]  # the paths of the pages of linked rows
 
     def statements(self) -> list[Statement]:
         return [self.statement]
@@ -79,13 +78,10 @@ class DocumentPlan(Plan):
     def values_of_pages(self, selection: Selection) -> Values:
         """Each page has its own parameters, with its number in their names."""
         values: Values = {}
-        for number, paths in enumerate(self.pages):
-            level = selection
-            for path in paths:
-                link = level.link_at(path)
-                level = link.selection
-            assert link.page is not None
-            values |= {f"{name}_{number}": value for name, value in page_values(link.page).items()}
+        for number, path in enumerate(self.pages):
+            page = selection.link_at(path).page
+            assert page is not None
+            values |= {f"{name}_{number}": value for name, value in page_values(page).items()}
         return values
 
 
@@ -103,10 +99,7 @@ def reading_page(
     key = ("document", table, scope.role, shape, counted)
     plan: DocumentPlan = known_plan(selection, key) or (
         yield from finding_plan(
-            selection,
-            key,
-            scope.kind,
-            partial(plan_of_page, table, selection, scope.role, request, counted, scope.kind),
+            selection, key, scope.kind, plan_of_page, table, selection, scope.role, request, counted
         )
     )
     values = scope.values | page_values(request) | {"offset": request.offset}
@@ -121,10 +114,7 @@ def reading_ids(
     key = ("document of ids", table, scope.role, where, is_single)
     plan: DocumentPlan = known_plan(selection, key) or (
         yield from finding_plan(
-            selection,
-            key,
-            scope.kind,
-            partial(plan_of_ids, table, selection, scope.role, where, is_single, scope.kind),
+            selection, key, scope.kind, plan_of_ids, table, selection, scope.role, where, is_single
         )
     )
     _, arrays = yield from plan.run(selection, scope.values | {"ids": ids[0] if is_single else ids})
@@ -142,13 +132,14 @@ def plan_of_page(
     counted: CountedBy,
     kind: DatabaseKind,
 ) -> DocumentPlan:
-    writer = StatementWriter(draft_of(table, selection, role, "page", request.where, request.order, True))
-    query = writer.query_of(writer.draft.root)
+    planned = plan_rows(table, selection, role, "page", request.where, request.order, True)
+    writer = StatementWriter(selection, *planned)
+    query = writer.query_of(writer.root)
     rows: Expression = null()
     if request.with_rows:
         page = page_of_table(query, uses_index=query.uses_key_index).offset(count_parameter("offset"))
         order = sort_columns(query.order, query.table)
-        rows = writer.rows_as_json(writer.draft.root, selection, (), order, page=page)
+        rows = writer.rows_as_json(writer.root, (), order, page=page)
     total: Expression = null()
     if request.with_total:
         total = select_count(counted, role).scalar_subquery()
@@ -163,78 +154,67 @@ def plan_of_ids(
     is_single: bool,
     kind: DatabaseKind,
 ) -> DocumentPlan:
-    writer = StatementWriter(draft_of(table, selection, role, "ids", where, None, True))
-    query = writer.query_of(writer.draft.root)
+    writer = StatementWriter(selection, *plan_rows(table, selection, role, "ids", where, None, True))
+    query = writer.query_of(writer.root)
     row_id = query.table.c.id
     matches = is_the_id(row_id, "ids") if is_single else among(row_id, "ids")
     conditions = [is_readable(query.source, query.role), *query.conditions(), matches]
     order = [] if is_single else [row_id]
-    return writer.plan(kind, writer.rows_as_json(writer.draft.root, selection, (), order, conditions), null())
+    return writer.plan(kind, writer.rows_as_json(writer.root, (), order, conditions), null())
 
 
 @dataclass
 class StatementWriter:
-    draft: Draft
-    pages: list[tuple[Path, ...]] = field(default_factory=list)
+    selection: Selection
+    root: PlanNode
+    queries: Queries
+    pages: list[Path] = field(default_factory=list)
 
     def plan(self, kind: DatabaseKind, rows: Expression, total: Expression) -> DocumentPlan:
         # Ends above the limit, so that no longer document is sent. A text would be measured by character.
         document = func.json_send(func.json_build_array(total, rows))
         limited = func.substring(document, 1, literal_column(str(MAX_DOCUMENT + 1)))
         statement = compiled_statement(kind, select(limited))
-        return DocumentPlan(self.draft.root, statement, tuple(self.pages))
+        return DocumentPlan(self.root, statement, tuple(self.pages))
 
     def query_of(self, node: PlanNode) -> Query:
-        return self.draft.queries[node][0]
+        return self.queries[node][0]
 
     def rows_as_json(
         self,
         node: PlanNode,
-        selection: Selection,
-        paths: tuple[Path, ...],
+        path: Path,
         order: Sequence[Expression],
         conditions: Sequence[ColumnElement[bool]] = (),
         page: Select[Any] | None = None,
     ) -> Expression:
         """A sub-query for the rows of a node: of its table by `conditions`, or of a page of the table."""
         query = self.query_of(node)
-        tables: FromClause = query.table if page is None else rows_of_page(query.table, page)
-        for joined, matches in query.joins.values():
-            tables = tables.outerjoin(joined.table, and_(matches, is_readable(joined, query.role)))
+        tables = query.joined_to(query.table if page is None else rows_of_page(query.table, page))
         columns = [column.element for column in query.columns]
-        linked = [self.linked_rows(child, columns, selection, paths) for child in node.children]
+        linked = [
+            self.linked_rows(child, columns[child.parent_index], (*path, *child.path))
+            for child in node.children
+        ]
         row = array_of([*map(as_json, columns), *reversed(linked)])
         array = func.json_agg(aggregate_order_by(row, *order) if order else row)
         return select(array).select_from(tables).where(*conditions).correlate(None).scalar_subquery()
 
-    def linked_rows(
-        self, child: ChildPlan, columns: Sequence[Expression], selection: Selection, paths: tuple[Path, ...]
-    ) -> Expression:
-        """The linked rows of one parent row, which has these columns."""
-        query, link = self.query_of(child.node), selection.link_at(child.path)
-        parent, paths = columns[child.parent_index], (*paths, child.path)
-        if link.page is not None:
-            return self.page_of_linked(child, link.page, link.selection, parent, paths)
-        of_parent = [is_of_parent(query.link, query.table, parent), is_readable(query.source, query.role)]
-        order = [] if child.is_single else order_of_linked(query.link, query.table)
-        return self.rows_as_json(child.node, link.selection, paths, order, of_parent)
-
-    def page_of_linked(
-        self,
-        child: ChildPlan,
-        request: PageRequest,
-        selection: Selection,
-        parent: Expression,
-        paths: tuple[Path, ...],
-    ) -> Expression:
-        query, number = self.query_of(child.node), f"_{len(self.pages)}"
-        self.pages.append(paths)
+    def linked_rows(self, child: ChildPlan, parent: Expression, path: Path) -> Expression:
+        """The linked rows, or their page, of one parent row; `parent` is its id."""
+        query, request = self.query_of(child.node), self.selection.link_at(path).page
+        of_parent = is_of_parent(query.link, query.table, parent)
+        if request is None:
+            order = [] if child.is_single else order_of_linked(query.link, query.table)
+            conditions = [of_parent, is_readable(query.source, query.role)]
+            return self.rows_as_json(child.node, path, order, conditions)
+        number = f"_{len(self.pages)}"
+        self.pages.append(path)
         rows: Expression = null()
         total: Expression = null()
         if request.with_rows:
-            page = page_of_table(query, number).where(is_of_parent(query.link, query.table, parent))
-            order = sort_columns(query.order, query.table)
-            rows = self.rows_as_json(child.node, selection, paths, order, page=page)
+            page = page_of_table(query, number).where(of_parent)
+            rows = self.rows_as_json(child.node, path, sort_columns(query.order, query.table), page=page)
         if request.with_total:
             total = select_count_of_linked(query, parent, number).correlate(None).scalar_subquery()
         return func.json_build_array(total, rows)

@@ -5,19 +5,16 @@ several statements too if the rows of a client with several caregivers are on se
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
-from operator import itemgetter
 from typing import Any
 
 from app.db.reader.access import ReaderScope
 from app.db.reader.entities import ToMany
 from app.db.reader.plan_cache import Plan, finding_plan, known_plan, nodes_of
-from app.db.reader.plans import ChildPlan, Draft, Page, PlanNode, Row, as_page, draft_of, note_shown
-from app.db.reader.queries import CountedBy, select_count, select_count_of_children, select_row, select_rows
+from app.db.reader.plans import ChildPlan, Page, PlanNode, Queries, Row, as_page, note_shown, plan_rows
+from app.db.reader.queries import ROWS_OF_IDS, CountedBy, select_count, select_count_of_children, select_rows
 from app.db.reader.selection import PageRequest, ReaderRole, Selection, Where
-from app.db.sql import DatabaseKind, Operation, Statement, Values, compiled_statement
+from app.db.sql import DatabaseKind, Operation, Statement, Values, compiled_statement, is_the_id
 from app.db.tables import Table
 
 Read = tuple[Any, Values]  # a statement and its values
@@ -42,10 +39,7 @@ def reading_page(
     key = ("levels", table, scope.role, shape, counted)
     plan: LevelsPlan = known_plan(selection, key) or (
         yield from finding_plan(
-            selection,
-            key,
-            scope.kind,
-            partial(plan_of_page, table, selection, scope.role, request, counted, scope.kind),
+            selection, key, scope.kind, plan_of_page, table, selection, scope.role, request, counted
         )
     )
     values = scope.values | request.values | {SHOWN: scope.shown}
@@ -55,7 +49,7 @@ def reading_page(
     if not request.with_rows:
         return page_of([], request, total)
     values |= {**request.bounds, "limit": request.first + 1, "offset": request.offset}
-    rows = yield from reading_node(plan.root, selection, (plan.root.statement, values), request)
+    rows = yield from reading_node(plan.root, selection, (plan.root.statement, values), request, False)
     return page_of(rows, request, total)
 
 
@@ -64,9 +58,7 @@ def reading_ids(
 ) -> Operation[list[Row]]:
     key = ("levels of ids", table, scope.role, where)
     plan: LevelsPlan = known_plan(selection, key) or (
-        yield from finding_plan(
-            selection, key, scope.kind, partial(plan_of_ids, table, selection, scope.role, where, scope.kind)
-        )
+        yield from finding_plan(selection, key, scope.kind, plan_of_ids, table, selection, scope.role, where)
     )
     read = read_of_ids(plan.root, scope.values | {SHOWN: scope.shown}, "ids", ids)
     return (yield from reading_node(plan.root, selection, read))
@@ -83,26 +75,26 @@ def plan_of_page(
     counted: CountedBy,
     kind: DatabaseKind,
 ) -> LevelsPlan:
-    draft = draft_of(table, selection, role, "page", request.where, request.order)
+    root, queries = plan_rows(table, selection, role, "page", request.where, request.order)
     total = compiled_statement(kind, select_count(counted, role)) if request.with_total else None
-    write_statements(draft, kind)
-    return LevelsPlan(draft.root, total)
+    write_statements(queries, kind)
+    return LevelsPlan(root, total)
 
 
 def plan_of_ids(
     table: Table, selection: Selection, role: ReaderRole, where: tuple[Where, ...], kind: DatabaseKind
 ) -> LevelsPlan:
-    draft = draft_of(table, selection, role, "ids", where)
-    write_statements(draft, kind)
-    return LevelsPlan(draft.root, None)
+    root, queries = plan_rows(table, selection, role, "ids", where)
+    write_statements(queries, kind)
+    return LevelsPlan(root, None)
 
 
-def write_statements(draft: Draft, kind: DatabaseKind) -> None:
-    for node, (query, form, page) in draft.queries.items():
+def write_statements(queries: Queries, kind: DatabaseKind) -> None:
+    for node, (query, form, page) in queries.items():
         if page is None or page.with_rows:
             node.statement = compiled_statement(kind, select_rows(query, form, kind))
-        if (single := select_row(query, form)) is not None:
-            node.single_statement = compiled_statement(kind, single)
+        if form in ROWS_OF_IDS:
+            node.single_statement = compiled_statement(kind, ROWS_OF_IDS[form](query, is_the_id))
         if page is not None and page.with_total:
             assert isinstance(query.link, ToMany)
             count = select_count_of_children(query.link, query.role, query.where)
@@ -121,15 +113,15 @@ def reading_node(
     selection: Selection,
     read: Read,
     request: PageRequest | None = None,
-    parent_id: Callable[[Any], Any] | None = None,
+    is_linked: bool = True,
 ) -> Operation[list[Row]]:
-    """The rows of a statement with their linked rows; `parent_id` is for the pages of several parents."""
+    """The rows of a statement with their linked rows; the pages of several parents if `is_linked`."""
     found = yield read
     if not (node.children or node.shown) or not found:
         return list(map(node.row_class, found))
     not_on_page: list[Any] = []
     if request is not None:
-        found, not_on_page = split_pages(found, request.first, parent_id)
+        found, not_on_page = split_pages(found, request.first, is_linked)
     note_shown(node, found, read[1][SHOWN])
     if not node.children:
         return list(map(node.row_class, [*found, *not_on_page]))
@@ -144,19 +136,17 @@ def reading_node(
     return rows + list(map(node.row_class, not_on_page))
 
 
-def split_pages(
-    found: list[Any], first: int, parent_id: Callable[[Any], Any] | None
-) -> tuple[list[Any], list[Any]]:
-    """Separates the rows on the pages from the rows after them, whose linked rows are not read."""
-    if parent_id is None:
+def split_pages(found: list[Any], first: int, is_linked: bool) -> tuple[list[Any], list[Any]]:
+    """Separates the rows on the pages from the rows after them, whose linked rows are not read. The first
+    column of linked rows is the id of their parent."""
+    if not is_linked:
         return found[:first], found[first:]
     counts: Counter[Any] = Counter()
     on_page: list[Any] = []
     not_on_page: list[Any] = []
     for row in found:
-        parent = parent_id(row)
-        counts[parent] += 1
-        (on_page if counts[parent] <= first else not_on_page).append(row)
+        counts[row[0]] += 1
+        (on_page if counts[row[0]] <= first else not_on_page).append(row)
     return on_page, not_on_page
 
 
@@ -173,8 +163,8 @@ def reading_linked(
     groups: dict[Any, list[Row]] = defaultdict(list)
     if request is None or request.with_rows:
         read = read_of_ids(child.node, values, "parents", ids)
-        for row in (yield from reading_node(child.node, link.selection, read, request, itemgetter(0))):
-            groups[row[0]].append(row)  # the first column of linked rows is the id of their parent
+        for row in (yield from reading_node(child.node, link.selection, read, request)):
+            groups[row[0]].append(row)
     if request is None:
         if child.is_single:
             return [groups[key][0] if key in groups else None for key in keys]

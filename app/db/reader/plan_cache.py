@@ -103,15 +103,17 @@ def known_plan(selection: Selection, key: Key) -> Any:
     return plan
 
 
-def finding_plan(selection: Selection, key: Key, kind: DatabaseKind, build: Callable[[], P]) -> Operation[P]:
-    """The plan for this shape of selection, from the cache or newly built.
+def finding_plan(
+    selection: Selection, key: Key, kind: DatabaseKind, build: Callable[..., P], *arguments: Any
+) -> Operation[P]:
+    """The plan for this shape of selection, from the cache or newly built of the arguments and the kind.
 
     Building takes a millisecond for each linked page, and an operation reads up to 50 root fields at once.
     """
     shape = (*key, kind, selection.shape)
     plan: Any = PLANS.get(shape)
     if plan is None:
-        (plan,) = yield LongWork(partial(PLANS.build, shape, build))
+        (plan,) = yield LongWork(partial(PLANS.build, shape, partial(build, *arguments, kind)))
     if len(selection.plans) >= MAX_PLANS_OF_SELECTION:
         selection.plans.clear()
     selection.plans[key] = ref(plan)

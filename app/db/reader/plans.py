@@ -14,13 +14,7 @@ from weakref import ref
 from app.db.answers import Answer, read_json
 from app.db.reader.entities import ANSWERS, COMPUTED, ENTITIES, Entity, ToMany, ToOne, conversion_of
 from app.db.reader.named_tables import NewName, numbering
-from app.db.reader.queries import (
-    REQUEST_VALUES,
-    Form,
-    Query,
-    Source,
-    parent_column,
-)
+from app.db.reader.queries import REQUEST_VALUES, Form, Query, Source, parent_column
 from app.db.reader.selection import Link, Order, PageRequest, Path, ReaderRole, Selection, Shown, Where
 from app.db.sql import Statement
 from app.db.tables import Table
@@ -104,15 +98,11 @@ class ChildPlan:
     is_single: bool
 
 
-@dataclass(frozen=True)
-class Draft:
-    """The queries of a plan, until its statements are written."""
-
-    root: PlanNode
-    queries: dict[PlanNode, tuple[Query, Form, PageRequest | None]]  # the last of linked pages only
+# The queries of a plan, until its statements are written; the request of linked pages only.
+Queries = dict[PlanNode, tuple[Query, Form, PageRequest | None]]
 
 
-def draft_of(
+def plan_rows(
     table: Table,
     selection: Selection,
     role: ReaderRole,
@@ -120,9 +110,9 @@ def draft_of(
     where: tuple[Where, ...] = (),
     order: Order | None = None,
     is_one_statement: bool = False,
-) -> Draft:
+) -> tuple[PlanNode, Queries]:
     planner = Planner(role, numbering() if is_one_statement else None)
-    return Draft(planner.plan(table, selection, form, where, order), planner.queries)
+    return planner.plan(table, selection, form, where, order), planner.queries
 
 
 @dataclass
@@ -132,7 +122,7 @@ class Planner:
     role: ReaderRole
     new_name: NewName | None  # None: each level has its own statement
     nodes: dict[Any, PlanNode] = field(default_factory=dict)
-    queries: dict[PlanNode, tuple[Query, Form, PageRequest | None]] = field(default_factory=dict)
+    queries: Queries = field(default_factory=dict)
 
     def plan(
         self,
@@ -186,7 +176,7 @@ class NodeBuilder:
         members["__owner__"] = ref(self.owner)
         for name in sorted(selection.columns):
             column = self.place_of(source, name)
-            members[name] = column_property(source, column)
+            members[name] = shared_property(source.is_joined, *column)
             if name == ANSWERS:
                 layout.lists[name] = (column[0], read_json), LAYOUT_OF_ANSWER
                 self.shown.append(itemgetter(*[self.query.index_of(source, key) for key in COLUMNS_OF_SHOWN]))
@@ -201,9 +191,12 @@ class NodeBuilder:
             child = self.add_child(source, link, target, (*path, index))
             place = -len(self.children)  # at the end of a row in reverse order, as more columns may follow
             if link.page is not None:
-                pages.append(value_at(source, place))
+                pages.append(value_at(source.is_joined, place))
                 continue
-            members |= {link.name: property(value_at(source, place)), **through_members(source.entity, link)}
+            members |= {
+                link.name: property(value_at(source.is_joined, place)),
+                **through_members(source.entity, link),
+            }
             if not child.is_single:
                 layout.lists[link.name] = (place, None), child.node.row_class.__layout__
         members["pages"] = property(lambda row: [page(row) for page in pages])
@@ -224,10 +217,10 @@ class NodeBuilder:
         for name, (through, column) in source.entity.through.items():
             if through == link.name and column in link.selection.columns:
                 layout.columns[name] = self.place_of(joined, column)
-                members[name] = column_property(source, layout.columns[name])
+                members[name] = shared_property(source.is_joined, *layout.columns[name])
             elif through == link.name and column in joined_class.__layout__.joined:
                 layout.joined[name] = joined_class.__layout__.joined[column]
-        id_of = value_at(source, id_index)
+        id_of = value_at(source.is_joined, id_index)
         view: Callable[[Any], Row] = joined_class if source.is_joined else lambda row: joined_class((row,))
         members[link.name] = property(lambda row: None if id_of(row) is None else view(row))
         return members
@@ -253,17 +246,13 @@ def note_shown(node: PlanNode, rows: list[Any], shown: dict[int, Shown]) -> None
 # --- members of row classes -----------------------------------------------------------------------
 
 
-def value_at(source: Source, index: int) -> Callable[[Any], Any]:
-    return (lambda view: view[0][index]) if source.is_joined else itemgetter(index)
-
-
-def column_property(source: Source, place: Place) -> property:
-    return shared_property(source.is_joined, *place)
+def value_at(is_joined: bool, index: int) -> Callable[[Any], Any]:
+    return (lambda view: view[0][index]) if is_joined else itemgetter(index)
 
 
 @lru_cache(maxsize=4096)  # indexes in rows, of which there are some hundred
 def shared_property(is_joined: bool, index: int, conversion: Callable[[Any], Any] | None) -> property:
-    value: Callable[[Any], Any] = (lambda view: view[0][index]) if is_joined else itemgetter(index)
+    value = value_at(is_joined, index)
     return property(value if conversion is None else lambda row: conversion(value(row)))
 
 

@@ -11,17 +11,17 @@ from sqlalchemy.sql.visitors import replacement_traverse
 from sqlalchemy.types import TypeEngine
 
 from app.db.moments import Moment
-from app.db.reader.access import SCOPE_PARAMETERS, relationship_key
+from app.db.reader.access import SCOPE_PARAMETERS, has_caregiver_of, relationship_key
 from app.db.reader.entities import COMPUTED, ENTITIES, Entity, ToMany, ToOne
 from app.db.reader.named_tables import NamedTable, NewName, named_table, numbering
 from app.db.reader.selection import Order, ReaderRole, Where
 from app.db.sql import (
     DatabaseKind,
+    PerDatabase,
     among,
     count_parameter,
     each,
     id_parameter,
-    is_the_id,
     moment_parameter,
 )
 from app.db.tables import Table
@@ -81,8 +81,9 @@ class Query:
             table = named_table(link.target, self.new_name)
             joined = Source(ENTITIES[link.target], table, is_joined=True)
             matches = table.c.id == source.table.c[link.key]
-            if self.role == "client of several" and joined.entity.is_care:  # Citus joins on one machine
-                matches = and_(matches, table.c.caregiver_id == source.table.c.caregiver_id)
+            if self.role == "client" and joined.entity.is_care:  # of several caregivers
+                same = has_caregiver_of(table, source.table)
+                matches = PerDatabase(sqlite=matches, postgresql=and_(matches, same))
             self.joins[key] = (joined, matches)
         return self.joins[key][0]
 
@@ -96,21 +97,19 @@ class Query:
         return [self.table, linked] if where.beside else [linked]
 
     @property
-    def tables(self) -> list[FromClause]:
-        return [self.table, *[joined.table for joined, _ in self.joins.values()]]
-
-    @property
     def uses_key_index(self) -> bool:
         """Is there no condition with a better index than the one of the relationship key?"""
         return not any(where.narrows for where in self.where)
 
     def select(self, start: FromClause | None = None, uses_index: bool = False) -> Select[Any]:
         """The SELECT with its joins and access conditions, from `start` if the rows are not read directly."""
-        rows = self.table if start is None else start
+        statement = select(*self.columns).select_from(self.joined_to(self.table if start is None else start))
+        return statement.where(is_readable(self.source, self.role, uses_index))
+
+    def joined_to(self, rows: FromClause) -> FromClause:
         for joined, matches in self.joins.values():
             rows = rows.outerjoin(joined.table, and_(matches, is_readable(joined, self.role)))
-        statement = select(*self.columns).select_from(rows)
-        return statement.where(is_readable(self.source, self.role, uses_index))
+        return rows
 
 
 def column_of(table: FromClause, name: str) -> ColumnElement[Any]:
@@ -184,16 +183,12 @@ def with_number(condition: ColumnElement[bool], number: str) -> ColumnElement[bo
 
 
 def select_rows(query: Query, form: Form, kind: DatabaseKind) -> Select[Any]:
+    if form in ROWS_OF_IDS:
+        return ROWS_OF_IDS[form](query, among)
     if form == "page":
         return page_of_rows(query)
-    if form == "pages" and query.role == "client of several" and query.entity.is_care:
-        return pages_of_several(query)
-    return pages_of_parents(query, kind) if form == "pages" else ROWS_OF_IDS[form](query, among)
-
-
-def select_row(query: Query, form: Form) -> Select[Any] | None:
-    """The statement for one id in place of a list of ids."""
-    return ROWS_OF_IDS[form](query, is_the_id) if form in ROWS_OF_IDS else None
+    is_scattered = kind == "citus" and query.entity.is_care
+    return pages_of_several(query) if is_scattered else pages_of_parents(query, kind)
 
 
 def page_of_rows(query: Query) -> Select[Any]:
@@ -273,6 +268,7 @@ def conditions_of_page(query: Query, link: ToMany, table: NamedTable) -> list[Co
     ]
 
 
+# With the condition of a list of ids, or of one id.
 ROWS_OF_IDS: dict[Form, Callable[[Query, IdCondition], Select[Any]]] = {
     "ids": rows_by_id,
     "children": rows_of_parents,

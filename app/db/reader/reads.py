@@ -7,8 +7,8 @@ from functools import cache
 from typing import Any
 
 from app.db.reader import document, levels
-from app.db.reader.access import ReaderScope, reading_scope, scope_values
-from app.db.reader.plans import Page, Row, draft_of
+from app.db.reader.access import ReaderScope, reading_scope_values, scope_values
+from app.db.reader.plans import Page, Row, plan_rows
 from app.db.reader.queries import CountedBy
 from app.db.reader.selection import AccessScope, PageRequest, ReaderRole, Selection, Where
 from app.db.sql import DATABASE_KIND, Operation
@@ -42,14 +42,20 @@ def get_rows(
 
 def choosing_reader(access: AccessScope) -> Operation[tuple[Any, ReaderScope]]:
     """The module for this database and viewer. PostgreSQL finds the caregivers of a client in the statement
-    itself. Citus must know them before, to find the machines."""
+    itself. Citus must know them before, to find the machines: one has all rows of a single caregiver."""
     (kind,) = yield DATABASE_KIND
-    if kind == "postgresql":
-        role: ReaderRole = "client of any" if access.role == "client" else access.role
+    role: ReaderRole = access.role
+    if kind == "sqlite":
+        return levels, ReaderScope(kind, role, (yield from reading_scope_values(access)), access.shown)
+    if role != "client":
         return document, ReaderScope(kind, role, scope_values(access), access.shown)
-    scope = yield from reading_scope(access, kind)
-    in_one = kind == "citus" and scope.role != "client of several"
-    return document if in_one else levels, scope
+    if kind == "postgresql":
+        return document, ReaderScope(kind, "client in a document", scope_values(access), access.shown)
+    values = yield from reading_scope_values(access)
+    if len(values["caregivers"]) != 1:
+        return levels, ReaderScope(kind, role, values, access.shown)
+    values["caregivers"] = values["caregivers"][0]
+    return document, ReaderScope(kind, "client in a document", values, access.shown)
 
 
 def rows_of_ids(table: Table, access: AccessScope, ids: list[int], selection: Selection) -> list[Row]:
@@ -60,4 +66,4 @@ def rows_of_ids(table: Table, access: AccessScope, ids: list[int], selection: Se
 
 @cache
 def row_class_of_ids(table: Table) -> type[Row]:
-    return draft_of(table, Selection(frozenset({"id"})), "anonymous", "ids").root.row_class
+    return plan_rows(table, Selection(frozenset({"id"})), "anonymous", "ids")[0].row_class

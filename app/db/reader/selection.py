@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Literal, NamedTuple
 
-from sqlalchemy import ColumnElement
+from sqlalchemy import ColumnElement, FromClause
 
 NEWEST = 2**63 - 1  # the keyset of the first page, so that all pages have one statement
 
@@ -15,9 +15,8 @@ FIRST: After = (datetime(1, 1, 1, tzinfo=UTC), 0)  # before all rows
 Path = tuple[int, ...]  # indexes of links, from a selection down to the selection of linked rows
 Shown = tuple[int, int, str, int]  # caregiver, client, save type and id of an answer set that was read
 ViewerRole = Literal["caregiver", "client", "anonymous"]
-# A client of any number of caregivers, which PostgreSQL finds in the statement itself. On Citus a client of a
-# single caregiver, as most are, or one of several on several machines.
-ReaderRole = Literal[ViewerRole, "client of any", "client of one", "client of several"]
+# A client who reads by one statement: PostgreSQL finds the caregivers in it; on Citus there is only one.
+ReaderRole = Literal[ViewerRole, "client in a document"]
 
 
 @dataclass  # not frozen, because each read creates one
@@ -44,6 +43,11 @@ class Where(NamedTuple):
     via: str | None = None
     narrows: bool = False  # has a better index than the relationship key
     beside: bool = False  # the condition receives the row and the linked row
+
+
+def equals(name: str, value: ColumnElement[Any]) -> Callable[[FromClause], ColumnElement[bool]]:
+    """The condition that a column has this value, for `Where`."""
+    return lambda row: row.c[name] == value
 
 
 class Order(NamedTuple):

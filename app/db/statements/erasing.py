@@ -9,6 +9,7 @@ from sqlalchemy import (
     ColumnElement,
     FromClause,
     Select,
+    Table,
     Text,
     and_,
     case,
@@ -24,6 +25,7 @@ from sqlalchemy import (
     update,
 )
 
+from app.db.facts import Erased, facts_of, is_personal
 from app.db.reader.access import is_final, is_of_caregiver
 from app.db.sql import PerDatabase, Statement, among, id_parameter, moment_parameter, only_on_postgresql
 from app.db.statements.answers import ANSWERS
@@ -66,14 +68,21 @@ IS_EVENT_OF_CLIENT = and_(among(EVENT.c.caregiver_id, "caregivers"), EVENT.c.cli
 ERASED = "erased"
 
 
-def erased_name(row_id: ColumnElement[int]) -> ColumnElement[str]:
-    return literal(f"{ERASED}-") + cast(row_id, Text)
+def erased_texts(table: Table) -> dict[str, Any]:
+    """The columns of the table with personal texts, as tables.py says, and their values after an erasure."""
+    values: dict[Erased | None, Any] = {
+        Erased.EMPTY: "",
+        Erased.NULL: null(),
+        Erased.NAME: ERASED,
+        Erased.NUMBERED: literal(f"{ERASED}-") + cast(table.primary_key.columns[0], Text),
+    }
+    return {column.name: values[facts_of(column).erased] for column in table.columns if is_personal(column)}
 
 
 # Waits for transactions that claim a key, and blocks others until the transaction ends. A response is read
 # after its change is committed. So a response with the data of the client belongs to a key that this
 # transaction finds; a later response has the erased data.
-LOCK_IDEMPOTENCY_KEYS = only_on_postgresql("LOCK TABLE kept_answer IN SHARE ROW EXCLUSIVE MODE")
+LOCK_IDEMPOTENCY_KEYS = only_on_postgresql("LOCK TABLE idempotency_key IN SHARE ROW EXCLUSIVE MODE")
 
 # Until the transaction ends, no other transaction opens a session with the client.
 LOCK_CLIENT = Statement(select(CLIENT.c.id).where(CLIENT.c.id == CLIENT_ID).with_for_update())
@@ -90,9 +99,7 @@ ERASE_CLIENT = Statement(
     update(CLIENT)
     .where(CLIENT.c.id == CLIENT_ID)
     .values(
-        name=ERASED,
-        oppt_id=erased_name(CLIENT.c.id),
-        user_name=null(),
+        **erased_texts(CLIENT),
         is_disabled=true(),
         erase_date=func.coalesce(CLIENT.c.erase_date, moment_parameter("now")),
     )
@@ -101,9 +108,7 @@ ERASE_SESSIONS = Statement(
     update(SESSION)
     .where(SESSION.c.client_id == CLIENT_ID)
     .values(
-        title="",
-        description="",
-        chat_id=erased_name(SESSION.c.id),
+        **erased_texts(SESSION),
         is_closed=true(),
         close_date=case((SESSION.c.is_closed, SESSION.c.close_date), else_=moment_parameter("now")),
     )
@@ -131,8 +136,11 @@ REWRITE_SET = Statement(
 )
 BLANK_FEEDBACKS = Statement(
     update(FEEDBACK)
-    .where(belongs_to(FEEDBACK, "assignment_id", ASSIGNMENT, IS_ASSIGNMENT_OF_CLIENT), FEEDBACK.c.text != "")
-    .values(text="")
+    .where(
+        belongs_to(FEEDBACK, "assignment_id", ASSIGNMENT, IS_ASSIGNMENT_OF_CLIENT),
+        or_(*(FEEDBACK.c[name] != erased for name, erased in erased_texts(FEEDBACK).items())),
+    )
+    .values(erased_texts(FEEDBACK))
     .returning(literal(1))
 )
 # Removes the stored responses of the client and the caregivers, which may contain texts of the client, and
@@ -146,11 +154,11 @@ CLEAR_RESPONSES = Statement(
             and_(IDEMPOTENCY_KEY.c.role == "CAREGIVER", among(IDEMPOTENCY_KEY.c.viewer_id, "caregivers")),
         )
     )
-    .values(status=NO_RESPONSE, body=null())
+    .values(status=NO_RESPONSE, **erased_texts(IDEMPOTENCY_KEY))
 )
 # Removes the stored webhook responses, which may contain texts of the client.
 CLEAR_WEBHOOK_ANSWERS = Statement(
     update(DELIVERY)
     .where(belongs_to(DELIVERY, "event_id", EVENT, IS_EVENT_OF_CLIENT))
-    .values(last_answer=null())
+    .values(erased_texts(DELIVERY))
 )

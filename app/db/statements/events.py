@@ -5,8 +5,9 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Insert, cast, insert, null, select
 
+from app.db.facts import Id
 from app.db.sql import DatabaseKind, Statement, each, id_parameter, in_order, moment_parameter, text_parameter
-from app.db.tables import EVENT, Id
+from app.db.tables import EVENT
 
 
 def insert_events_for_each(

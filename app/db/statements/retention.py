@@ -5,7 +5,6 @@ Rows are found among all caregivers, in the order of their ids, and removed by s
 
 from collections.abc import Callable
 from datetime import datetime
-from typing import Any
 
 from sqlalchemy import and_, delete, exists, func, or_, select
 
@@ -30,7 +29,8 @@ Found = tuple[list[tuple[int, int]], int | None]
 Find = Callable[[int, datetime], Operation[Found]]
 
 
-def found_in(rows: list[Any]) -> Found:
+def finding(statement: Statement, after: int, before: datetime) -> Operation[Found]:
+    rows = yield statement, {"after": after, "before": before}
     return [(row[0], row[1]) for row in rows], rows[-1][1] if len(rows) == SEARCH_LIMIT else None
 
 
@@ -51,7 +51,7 @@ NEXT_EVENTS = Statement(
     .limit(SEARCH_LIMIT)
 )
 REMOVE_EVENTS = Statement(
-    delete(EVENT).where(is_of_caregiver(EVENT), among(EVENT.c.id, "ids"), ~exists().where(ITS_DELIVERY))
+    delete(EVENT).where(is_of_caregiver(EVENT), among(EVENT.c.id, "events"), ~exists().where(ITS_DELIVERY))
 )
 MARK_REMOVED = insert_if_absent(
     EVENT_REMOVAL, {"last_event_id": id_parameter("last"), "moment": moment_parameter("now")}
@@ -80,11 +80,6 @@ def marking_removed(last: int, now: datetime) -> Operation[None]:
     yield REMOVE_OLDER_MARKS, {"last": last}
 
 
-def removing_events(now: datetime, caregiver: int, events: list[int]) -> Operation[list[int]]:
-    yield REMOVE_EVENTS, {"caregiver": caregiver, "ids": events}
-    return events
-
-
 # --- dead deliveries ------------------------------------------------------------------------------
 
 IS_DEAD = has_state(DELIVERY, DeliveryState.DEAD)
@@ -101,18 +96,8 @@ FIND_DEAD = Statement(
 )
 # Leaves out deliveries that an operator has requeued since they were found.
 REMOVE_DEAD = Statement(
-    delete(DELIVERY).where(is_of_caregiver(DELIVERY), among(DELIVERY.c.event_id, "ids"), IS_DEAD)
+    delete(DELIVERY).where(is_of_caregiver(DELIVERY), among(DELIVERY.c.event_id, "events"), IS_DEAD)
 )
-
-
-def finding_dead(after: int, before: datetime) -> Operation[Found]:
-    return found_in((yield FIND_DEAD, {"after": after, "before": before}))
-
-
-def removing_dead(now: datetime, caregiver: int, events: list[int]) -> Operation[list[int]]:
-    yield REMOVE_DEAD, {"caregiver": caregiver, "ids": events}
-    return events
-
 
 # --- drafts ---------------------------------------------------------------------------------------
 
@@ -141,10 +126,6 @@ REMOVE_DRAFTS = Statement(
     .where(is_of_caregiver(ANSWER_SET), among(ANSWER_SET.c.id, "ids"), ~is_final(ANSWER_SET))
     .returning(ANSWER_SET.c.client_id, ANSWER_SET.c.id)
 )
-
-
-def finding_drafts(after: int, before: datetime) -> Operation[Found]:
-    return found_in((yield FIND_DRAFTS, {"after": after, "before": before}))
 
 
 def removing_drafts(now: datetime, caregiver: int, drafts: list[int]) -> Operation[list[int]]:

@@ -2,7 +2,7 @@
 
 from sqlalchemy import Boolean, and_, case, exists, insert, literal, select, true, update
 
-from app.db.reader.access import is_not_withdrawn, is_of_caregiver, without_index
+from app.db.reader.access import is_known_client, is_not_withdrawn, is_of_caregiver, without_index
 from app.db.session_counters import recomputed
 from app.db.sql import (
     Statement,
@@ -13,7 +13,6 @@ from app.db.sql import (
     moment_parameter,
     text_parameter,
 )
-from app.db.statements.conditions import is_known_client
 from app.db.tables import ASSIGNMENT, CLIENT, RELATIONSHIP, REMINDER, SESSION, AssignmentStatus, ReminderState
 
 # --- opening --------------------------------------------------------------------------------------

@@ -4,14 +4,11 @@ docs/graphql-over-http.md compares the two media types.
 """
 
 import re
-from enum import Enum
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from app.care.errors import KeyTaken, NotSignedIn, RateLimited
-from app.http.errors import OUTCOME_UNKNOWN, OVERLOADED
-from app.http.headers import JSON
-from app.schema.errors import TOO_COSTLY
+from app.http.errors import Failure
+from app.http.messages import JSON
 
 NEWER = "application/graphql-response+json"
 NEWER_JSON = (JSON[0], f"{NEWER}; charset=utf-8".encode())
@@ -20,37 +17,8 @@ MAX_CACHED = 256  # characters of a header in the cache
 MAX_RANGES = 64  # more are ignored
 QUALITY = re.compile(r"\s*q=([01](?:\.[0-9]{0,3})?)\s*")
 PARTIAL_SUCCESS = 294
+OF_RESULTS = tuple(each for each in Failure if each.is_of_result)
 NOT_GRAPHQL = (413, 415)  # the body was not read, so the response is not a GraphQL response
-
-
-class Rejection(Enum):
-    """Error code, status with application/graphql-response+json, status with application/json."""
-
-    NOT_ACCEPTABLE = "BAD_REQUEST", 406, 406
-    METHOD = "BAD_REQUEST", 405, 405
-    MUTATION_BY_GET = "BAD_REQUEST", 405, 400
-    CONTENT_TYPE = "BAD_REQUEST", 415, 415
-    TOO_LONG = "BAD_REQUEST", 413, 413
-    NOT_JSON = "BAD_REQUEST", 400, 400
-    MALFORMED = "BAD_REQUEST", 422, 400
-    DOCUMENT_NOT_FOUND = "DOCUMENT_NOT_FOUND", 422, 400
-    DOCUMENT_NOT_TRUSTED = "DOCUMENT_NOT_TRUSTED", 422, 400
-    NOT_PERSISTED = "PERSISTED_QUERY_NOT_FOUND", 422, 200
-    CANNOT_PERSIST = "PERSISTED_QUERY_NOT_SUPPORTED", 422, 200
-    # Of a result. The first that applies is chosen.
-    UNAUTHENTICATED = NotSignedIn.code, 401, 401
-    KEY_TAKEN = KeyTaken.code, 422, 422  # another process used the key first
-    OVERLOADED = OVERLOADED, 503, 503
-    OUTCOME_UNKNOWN = OUTCOME_UNKNOWN, 503, 503
-    TOO_COSTLY = TOO_COSTLY, 422, 400
-    RATE_LIMITED = RateLimited.code, 429, 429
-    NOT_PARSED = "GRAPHQL_PARSE_FAILED", 400, 200
-    NOT_VALID = "GRAPHQL_VALIDATION_FAILED", 422, 200
-
-    def __init__(self, code: str, newer: int, older: int) -> None:
-        self.code = code
-        self.newer = newer
-        self.older = older
 
 
 class Accepted(NamedTuple):
@@ -61,8 +29,8 @@ class Accepted(NamedTuple):
     prefers_stream: bool = False  # for a single result, too
     nothing: bool = False  # no supported media type
 
-    def status(self, rejection: Rejection) -> int:
-        return rejection.newer if self.newer else rejection.older
+    def status(self, failure: Failure) -> int:
+        return failure.newer if self.newer else failure.older
 
     def status_with_errors(self, response: dict[str, Any]) -> int:
         """The status of a result with errors. Errors of fields have a path; their codes may be those of an
@@ -72,7 +40,9 @@ class Accepted(NamedTuple):
         errors = response["errors"]
         codes = {error["extensions"]["code"] for error in errors}
         is_executed = any("path" in error for error in errors)
-        found = (each for each in Rejection if each.code in codes and not (is_executed and each.older == 200))
+        found = (
+            each for each in OF_RESULTS if each.code in codes and not (is_executed and each.older == 200)
+        )
         return next(map(self.status, found), PARTIAL_SUCCESS if self.newer else 200)
 
 

@@ -18,39 +18,37 @@ from strawberry.types.graphql import OperationType
 
 from app.auth.authenticator import Authenticator
 from app.care.context import Context
-from app.care.errors import (
-    CannotVerify,
-    CareError,
-    KeyInUse,
-    KeyTaken,
-    NotAllowed,
-    NotSignedIn,
-    RateLimited,
-    ResponseTooLong,
-    Unreadable,
-)
+from app.care.errors import InvalidValue, RateLimited, ResponseTooLong
 from app.care.idempotency import KeyScope
-from app.db.drivers.interface import DatabaseUnavailable
 from app.engine.nodes import nodes_of
 from app.http.cors import AllowedOrigins
-from app.http.errors import OVERLOADED, NotEnoughMemory, request_error
-from app.http.headers import HEADERS_OF_ERROR, RETRY_AFTER
+from app.http.errors import Failure, RequestRejected, explain, request_error
 from app.http.idempotency import HEADER, read_key, run_once
-from app.http.messages import Reply, header, request_id_of, send_reply, with_default_headers
-from app.schema.errors import INTERNAL, response_body
+from app.http.messages import (
+    HEADERS_OF_ERROR,
+    RETRY_AFTER,
+    Reply,
+    header,
+    request_id_of,
+    send_reply,
+    with_default_headers,
+)
 from app.schema.schema import Schema
 from app.schema.transport.content_negotiation import (
     NEWER_JSON,
     NOT_GRAPHQL,
     PARTIAL_SUCCESS,
     Accepted,
-    Rejection,
     negotiate,
 )
 from app.schema.transport.event_stream import send_result_as_events, send_subscription
-from app.schema.transport.idempotency import idempotency_of_operation, mutations_in
-from app.schema.transport.request_parsing import GraphQLRequest, RequestRejected, read_request
-from app.schema.transport.responses import result_of, write_response
+from app.schema.transport.request_parsing import (
+    GraphQLRequest,
+    idempotency_of_operation,
+    mutations_in,
+    read_request,
+)
+from app.schema.transport.responses import response_body, result_of, write_response
 from app.schema.transport.subscriptions import SubscriptionContext, extend_context, is_subscription
 from app.schema.transport.trusted_documents import Documents
 from app.schema.transport.websockets import WebsocketView
@@ -65,14 +63,6 @@ OPERATION_TYPES = {
 HAS_RESULT = (200, PARTIAL_SUCCESS)
 NOT_ACCEPTED = "No media type of the Accept header is supported."
 NOT_STREAMED = "A subscription needs a POST with `Accept: text/event-stream`, or a websocket."
-STATUS_OF_REJECTION: dict[type[CareError], int] = {
-    NotSignedIn: 401,
-    NotAllowed: 403,
-    KeyInUse: 409,
-    KeyTaken: 422,
-    RateLimited: 429,
-    CannotVerify: 503,
-}
 HEADERS_OF_STATUS = {**HEADERS_OF_ERROR, 405: ((b"allow", b"GET, POST"),)}
 
 
@@ -121,32 +111,25 @@ class Endpoint:
             account = scope["state"].get("account")
             authorization = None if account else header(scope, b"authorization")
             context = await authenticator.open(authorization, request_id, account=account)
-            if context.budget is not None:
+            if context.viewer is not None:
                 scope["state"]["budget"] = context.budget
             if context.viewer is None and not self.is_open:
                 context.signed_in()
             return await self.run(scope, receive, accepted, context)
-        except CareError as rejection:
-            response = request_error(rejection.message, rejection.code, request_id)
-            return reply_with(response, STATUS_OF_REJECTION.get(type(rejection), 400))
-        except RequestRejected as rejection:
-            response = request_error(rejection.message, rejection.code, request_id)
-            return reply_with(response, accepted.status(rejection.kind))
-        except (DatabaseUnavailable, NotEnoughMemory) as fault:
-            logger.error("request %s: %s (%s)", request_id, fault, fault.__cause__)
-            return reply_with(request_error(str(fault), OVERLOADED, request_id), 503)
         except ClientDisconnect:
             return Reply(b"", 400)  # never delivered
-        except Exception:  # outside of execution, which handles its own errors
-            logger.exception("fault in request %s", request_id)
-            return reply_with(request_error("Internal error", INTERNAL, request_id), 500)
+        except Exception as error:  # outside of execution, which handles its own errors
+            failure, message = explain(error, request_id, logger)
+            status = accepted.status(failure)
+            body = orjson.dumps(request_error(message, failure, request_id))
+            return Reply(body, status, HEADERS_OF_STATUS.get(status, ()))
 
     async def run(
         self, scope: Scope, receive: Receive, accepted: Accepted, context: Context
     ) -> Reply | tuple[GraphQLRequest, SubscriptionContext]:
         """Called after authentication, so that the body of an unauthenticated request is not read."""
         if accepted.nothing:
-            raise RequestRejected(NOT_ACCEPTED, Rejection.NOT_ACCEPTABLE)
+            raise RequestRejected(NOT_ACCEPTED, Failure.NOT_ACCEPTABLE)
         request = await read_request(scope, receive, self.body_limit)
         request = scope["state"]["request"] = self.documents.admit(request, context.request_id)
         if not request.query:
@@ -166,7 +149,7 @@ class Endpoint:
         if not mutations:
             return self.reply_to(await self.execute(request, context), accepted, context)
         if len(mutations) > 1:
-            raise Unreadable("Idempotency-Key", "is for a request with one mutation, and this has several")
+            raise InvalidValue("Idempotency-Key", "is for a request with one mutation, and this has several")
         idempotency = idempotency_of_operation(context, read_key(scope), request)
 
         async def run(context: Context) -> tuple[Reply, bool]:
@@ -194,7 +177,7 @@ class Endpoint:
         except InvalidOperationTypeError as error:
             if error.operation_type is OperationType.SUBSCRIPTION:
                 raise RequestRejected(NOT_STREAMED) from error
-            raise RequestRejected(error.as_http_error_reason(method), Rejection.MUTATION_BY_GET) from error
+            raise RequestRejected(error.as_http_error_reason(method), Failure.MUTATION_BY_GET) from error
         if self.documents.operation_names:
             name = self.documents.metrics_name(request)
             counters.operations[name].add(perf_counter() - started)
@@ -218,10 +201,6 @@ class Endpoint:
             seconds = max((one.seconds for one in rejections if isinstance(one, RateLimited)), default=1)
             headers = ((RETRY_AFTER[0], b"%d" % seconds),)
         return Reply(body, status, headers)
-
-
-def reply_with(response: dict[str, object], status: int) -> Reply:
-    return Reply(orjson.dumps(response), status, HEADERS_OF_STATUS.get(status, ()))
 
 
 def describe_work(schema: Schema, state: dict[str, Any]) -> str:

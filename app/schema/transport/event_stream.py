@@ -6,13 +6,12 @@ from contextlib import aclosing
 from starlette.types import Receive, Scope, Send
 from strawberry.types import ExecutionResult
 
+from app.care.budgets import KIB
 from app.care.errors import ResponseTooLong
 from app.engine.schema import PreparingSchema
-from app.http.headers import SECURITY_HEADERS, Headers, rate_limit_headers
-from app.http.messages import Reply, wait_writable
-from app.schema.errors import response_body
+from app.http.messages import SECURITY_HEADERS, Headers, Reply, rate_limit_headers, wait_writable
 from app.schema.transport.request_parsing import GraphQLRequest
-from app.schema.transport.responses import result_of, write_response
+from app.schema.transport.responses import response_body, result_of, write_response
 from app.schema.transport.subscriptions import SubscriptionContext, results_of
 from app.server.admission import AdmissionControl
 from app.telemetry import counters
@@ -26,14 +25,14 @@ def next_event(body: bytes) -> bytes:
     return b"event: next\ndata: %b\n\n" % body
 
 
-async def send_start(scope: Scope, send: Send, request_id: str, more: Headers = ()) -> None:
+async def send_start(scope: Scope, send: Send, request_id: str, extra: Headers = ()) -> None:
     headers = [
         (b"content-type", b"text/event-stream"),
         (b"cache-control", b"no-store, no-transform"),
         (b"x-accel-buffering", b"no"),  # no buffering by proxies
         (b"x-request-id", request_id.encode()),
         *scope["state"].get("headers", SECURITY_HEADERS),
-        *more,
+        *extra,
         *rate_limit_headers(scope["state"].get("budget")),
     ]
     await send({"type": "http.response.start", "status": 200, "headers": headers})
@@ -43,7 +42,7 @@ async def send_result_as_events(scope: Scope, send: Send, reply: Reply, request_
     """Sends the result of a query or mutation to a client that accepts only event streams."""
     scope["state"]["status"] = 200
     if (budget := scope["state"].get("budget")) is not None:
-        budget.charge_bytes(len(reply.body))
+        budget.charge(len(reply.body) // KIB, needed=0)
     await send_start(scope, send, request_id, reply.headers)
     await send({"type": "http.response.body", "body": next_event(reply.body) + COMPLETE})
 
@@ -100,7 +99,7 @@ async def send_event(
     send: Send, schema: PreparingSchema, result: ExecutionResult, context: SubscriptionContext
 ) -> None:
     body = write_response(schema, response_body(result, context.request_id), context)
-    context.charge_response(len(body))
+    context.budget.charge(len(body) // KIB, needed=0)
     await send({"type": "http.response.body", "body": next_event(body), "more_body": True})
 
 

@@ -4,24 +4,21 @@ from dataclasses import dataclass
 from typing import Any
 
 import orjson
+from graphql import OperationType
 from starlette.datastructures import QueryParams
 from starlette.types import Receive, Scope
 
+from app.care.context import Context
+from app.care.errors import InvalidValue
+from app.care.idempotency import IdempotentRequest
+from app.engine.nodes import fields_of, fragments_of, response_key
+from app.engine.schema import PreparingSchema
+from app.http.errors import Failure, RequestRejected
+from app.http.idempotency import idempotency_for
 from app.http.messages import ENCODED, header, is_encoded, parse_json, read_body
-from app.schema.transport.content_negotiation import Rejection
 
 JSON = "application/json"
 MEMBERS = {"query": str, "variables": dict, "operationName": str, "extensions": dict, "documentId": str}
-
-
-class RequestRejected(Exception):
-    """The request is not executed."""
-
-    def __init__(self, message: str, kind: Rejection = Rejection.MALFORMED) -> None:
-        super().__init__(message)
-        self.message = message
-        self.kind = kind
-        self.code = kind.code
 
 
 @dataclass
@@ -59,11 +56,11 @@ def wrong_member(data: dict[str, Any]) -> str | None:
 
 async def read_request(scope: Scope, receive: Receive, body_limit: int) -> GraphQLRequest:
     if scope["method"] == "POST":
-        data = parse_or_reject(await read_json_body(scope, receive, body_limit), Rejection.NOT_JSON)
+        data = parse_or_reject(await read_json_body(scope, receive, body_limit), Failure.NOT_JSON)
     elif scope["method"] == "GET":
         data = query_parameters(scope)
     else:
-        raise RequestRejected("GraphQL only supports GET and POST requests.", Rejection.METHOD)
+        raise RequestRejected("GraphQL only supports GET and POST requests.", Failure.METHOD)
     if not isinstance(data, dict):
         raise RequestRejected("The request must be a JSON object.")
     if name := wrong_member(data):
@@ -75,12 +72,12 @@ async def read_request(scope: Scope, receive: Receive, body_limit: int) -> Graph
 async def read_json_body(scope: Scope, receive: Receive, limit: int) -> bytes:
     content_type = header(scope, b"content-type")
     if content_type != JSON and (content_type or "").partition(";")[0].strip().lower() != JSON:
-        raise RequestRejected("The content type must be application/json.", Rejection.CONTENT_TYPE)
+        raise RequestRejected("The content type must be application/json.", Failure.CONTENT_TYPE)
     if is_encoded(scope):
-        raise RequestRejected(ENCODED, Rejection.CONTENT_TYPE)
+        raise RequestRejected(ENCODED, Failure.CONTENT_TYPE)
     body = await read_body(scope, receive, limit)
     if body is None:
-        raise RequestRejected(f"The request may have at most {limit} bytes.", Rejection.TOO_LONG)
+        raise RequestRejected(f"The request may have at most {limit} bytes.", Failure.TOO_LONG)
     return body
 
 
@@ -90,12 +87,35 @@ def query_parameters(scope: Scope) -> dict[str, Any]:
         if parameters.get(name) == "":  # the same as none
             del parameters[name]
         elif name in parameters and MEMBERS[name] is dict:
-            parameters[name] = parse_or_reject(parameters[name], Rejection.MALFORMED)
+            parameters[name] = parse_or_reject(parameters[name], Failure.MALFORMED)
     return parameters
 
 
-def parse_or_reject(text: str | bytes, kind: Rejection) -> Any:
+def parse_or_reject(text: str | bytes, failure: Failure) -> Any:
     try:
         return parse_json(text)
     except orjson.JSONDecodeError:
-        raise RequestRejected("Unable to parse request body as JSON", kind) from None
+        raise RequestRejected("Unable to parse request body as JSON", failure) from None
+
+
+# --- idempotency keys --------------------------------------------------------------------------------
+
+
+def mutations_in(schema: PreparingSchema, request: GraphQLRequest) -> set[str]:
+    """The response keys of the mutations of the operation, including mutations that a directive may skip."""
+    operation = schema.find_operation(request.query, request.operation_name)
+    if operation is None or operation.operation is not OperationType.MUTATION:
+        return set()
+    fragments = fragments_of(schema.read(request.query).ast)
+    fields = fields_of([(None, operation.selection_set)], fragments, lambda name: None)
+    return {response_key(node) for _, node in fields if not node.name.value.startswith("__")}
+
+
+def idempotency_of_operation(ctx: Context, key: str, request: GraphQLRequest) -> IdempotentRequest:
+    """Ignores the order of members and the difference between missing and empty variables."""
+    members = [request.query, request.operation_name, request.variables or {}]
+    try:
+        content = orjson.dumps(members, option=orjson.OPT_SORT_KEYS)
+    except orjson.JSONEncodeError:
+        raise InvalidValue("variables", "are nested too deeply for an Idempotency-Key") from None
+    return idempotency_for(ctx, "graphql", key, content)

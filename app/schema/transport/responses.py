@@ -1,4 +1,4 @@
-"""Writes responses as JSON within a limit of bytes (docs/limits.md).
+"""Makes the response of a result, and writes it as JSON within a limit of bytes (docs/limits.md).
 
 A text is in memory once, but in the response under each alias and in each row that refers to it. A response
 that may be much longer than the limit is therefore measured before it is written.
@@ -15,11 +15,29 @@ from strawberry.types import ExecutionResult
 from app.care.context import Context
 from app.care.errors import ResponseTooLong
 from app.engine.schema import PreparingSchema
+from app.schema.errors import format_error
 
 # A response that is expected to have up to so many times the limit is written without being measured.
 WRITTEN_UNMEASURED = 4
 
 Path = tuple[str, ...]
+
+
+def response_body(result: ExecutionResult, request_id: str) -> dict[str, Any]:
+    response: dict[str, Any] = {"data": result.data}
+    if result.errors:
+        errors = sorted(result.errors, key=position_of)
+        response["errors"] = [format_error(error, request_id) for error in errors]
+    if result.extensions:
+        response["extensions"] = result.extensions
+    return response
+
+
+def position_of(error: GraphQLError) -> tuple[object, ...]:
+    """Sorts the errors of fields as the document does. They occur in the order in which statements end."""
+    if error.path is None or not error.locations:
+        return ()
+    return (error.locations[0], *((isinstance(step, str), step) for step in error.path))
 
 
 def write_response(schema: PreparingSchema, response: dict[str, Any], ctx: Context) -> bytes:

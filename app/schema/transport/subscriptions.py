@@ -10,6 +10,7 @@ from functools import partial
 from typing import TypeVar
 
 from starlette.types import Scope
+from strawberry.schema.exceptions import CannotGetOperationTypeError
 from strawberry.types import ExecutionResult
 from strawberry.types.graphql import OperationType
 
@@ -24,6 +25,7 @@ from app.db.event_log import LoggedEvent
 from app.db.sql import Operation
 from app.engine.schema import PreparingSchema
 from app.events.notifications import Notifier
+from app.http.errors import RequestRejected
 from app.http.messages import wait_writable
 from app.schema.transport.request_parsing import GraphQLRequest
 
@@ -102,7 +104,13 @@ async def results_of(
     """One result of a query or mutation, any number of a subscription."""
     operation = (request.query, request.variables, context, None, request.operation_name)
     if not is_subscription(schema, request):
-        yield await schema.execute(*operation, SINGLE_RESULT, request.extensions)
+        if not request.query:
+            raise RequestRejected("No GraphQL query found in the message")
+        try:
+            single = await schema.execute(*operation, SINGLE_RESULT, request.extensions)
+        except CannotGetOperationTypeError as error:
+            raise RequestRejected(error.as_http_error_reason()) from error
+        yield single
         return
     streamed = frozenset({OperationType.SUBSCRIPTION})
     async with aclosing(await schema.stream(*operation, request.extensions, streamed)) as results:
@@ -126,8 +134,6 @@ async def deliver_events(
     Of the subscriptions of a viewer, few load and send an event at the same time, and only if the client has
     read the events before. The others wait in the event log, which needs no memory."""
     loop = asyncio.get_running_loop()
-    assert ctx.budget is not None
-    turn_to_deliver = ctx.budget.deliveries
     waiting: deque[LoggedEvent] = deque()
     is_charged = False  # the first waiting event, which is loaded again after a database failure
     with ctx.notifier.listener(ctx.signed_in()) as wakeup:
@@ -136,7 +142,7 @@ async def deliver_events(
                 raise NotSignedIn("the bearer token has expired")
             await wait_writable(ctx.scope)
             wakeup.clear()
-            async with turn_to_deliver:
+            async with ctx.budget.deliveries:
                 try:
                     context = await ctx.reauthenticate()
                     check_same(context.viewer, ctx.viewer)

@@ -11,9 +11,9 @@ import orjson
 from graphql import GraphQLError, OperationDefinitionNode, parse, validate
 
 from app.caches import BoundedCache
+from app.http.errors import Failure, RequestRejected
 from app.schema.schema import Schema
-from app.schema.transport.content_negotiation import Rejection
-from app.schema.transport.request_parsing import GraphQLRequest, RequestRejected
+from app.schema.transport.request_parsing import GraphQLRequest
 from app.settings import Settings, SettingsError, Trust
 from app.telemetry.counters import OTHER
 
@@ -65,7 +65,7 @@ class Documents:
     def document_by_id(self, document_id: str) -> str:
         text = self.find(document_id)
         if text is None:
-            raise RequestRejected("No document is known by this `documentId`.", Rejection.DOCUMENT_NOT_FOUND)
+            raise RequestRejected("No document is known by this `documentId`.", Failure.DOCUMENT_NOT_FOUND)
         return text
 
     def persisted_query(self, sha256: str) -> str:
@@ -74,8 +74,8 @@ class Documents:
             return text
         # Apollo's libraries compare these messages.
         if self.trust is Trust.ENFORCE:
-            raise RequestRejected("PersistedQueryNotSupported", Rejection.CANNOT_PERSIST)
-        raise RequestRejected("PersistedQueryNotFound", Rejection.NOT_PERSISTED)
+            raise RequestRejected("PersistedQueryNotSupported", Failure.CANNOT_PERSIST)
+        raise RequestRejected("PersistedQueryNotFound", Failure.NOT_PERSISTED)
 
     def find(self, id: str) -> str | None:
         """The document with this id in the manifest, or with this hash."""
@@ -96,7 +96,7 @@ class Documents:
     def check_trust(self, request: GraphQLRequest, request_id: str) -> None:
         """Rejects a document that is not in the manifest, or logs it once."""
         if self.trust is Trust.ENFORCE:
-            raise RequestRejected("This document is not trusted.", Rejection.DOCUMENT_NOT_TRUSTED)
+            raise RequestRejected("This document is not trusted.", Failure.DOCUMENT_NOT_TRUSTED)
         sha256 = hash_of(request.query)
         if sha256 in self.logged or len(self.logged) > MAX_LOGGED:
             return

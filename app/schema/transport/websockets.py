@@ -18,9 +18,8 @@ from starlette.types import Scope
 from starlette.websockets import WebSocket, WebSocketDisconnect, WebSocketState
 from strawberry import UNSET
 from strawberry.asgi import ASGIWebSocketAdapter, GraphQL
-from strawberry.exceptions import ConnectionRejectionError, MissingQueryError
+from strawberry.exceptions import ConnectionRejectionError
 from strawberry.http.exceptions import NonJsonMessageReceived, NonTextMessageReceived, WebSocketDisconnected
-from strawberry.schema.exceptions import CannotGetOperationTypeError
 from strawberry.subscriptions import GRAPHQL_TRANSPORT_WS_PROTOCOL
 from strawberry.subscriptions.protocols.graphql_transport_ws.handlers import (
     BaseGraphQLTransportWSHandler,
@@ -30,16 +29,16 @@ from strawberry.types import ExecutionResult
 from strawberry.types.execution import PreExecutionError
 
 from app.auth.authenticator import Authenticator
+from app.care.budgets import KIB
 from app.care.context import Context, Viewer
-from app.care.errors import CareError, NotAllowed, NotSignedIn, RateLimited, TooManyListening
+from app.care.errors import CannotVerify, CareError, NotAllowed, NotSignedIn, RateLimited, TooManyListening
 from app.db.drivers.interface import DatabaseUnavailable
 from app.engine.schema import PreparingSchema
 from app.http.cors import AllowedOrigins
-from app.http.errors import OVERLOADED, NotEnoughMemory, request_error
-from app.http.messages import header, parse_json, request_id_of
-from app.schema.errors import INTERNAL, response_body
-from app.schema.transport.request_parsing import GraphQLRequest, RequestRejected, wrong_member
-from app.schema.transport.responses import write_response
+from app.http.errors import Failure, RequestRejected, explain, request_error
+from app.http.messages import NotEnoughMemory, header, parse_json, request_id_of
+from app.schema.transport.request_parsing import GraphQLRequest, wrong_member
+from app.schema.transport.responses import response_body, write_response
 from app.schema.transport.subscriptions import (
     SubscriptionContext,
     check_same,
@@ -54,7 +53,6 @@ from app.server.rejections import OVERLOADED_MESSAGE
 logger = logging.getLogger("care.graphql")
 
 INIT_SECONDS = 10
-BAD_REQUEST = "BAD_REQUEST"
 FORBIDDEN = 4403  # clients renew the token and reconnect; 4401 is final for them
 TRY_AGAIN_LATER = 1013
 MAX_REASON_BYTES = 123  # in a close frame
@@ -142,6 +140,8 @@ class Handler(BaseGraphQLTransportWSHandler[Connection, None]):
         except DatabaseUnavailable as fault:
             logger.error("request %s: %s (%s)", self.request_id, fault, fault.__cause__)
             await self.websocket.close(TRY_AGAIN_LATER, str(fault))
+        except CannotVerify as fault:
+            await self.websocket.close(TRY_AGAIN_LATER, str(fault))
         finally:
             message.clear()  # frees memory; Strawberry keeps it until the next message
 
@@ -152,14 +152,14 @@ class Handler(BaseGraphQLTransportWSHandler[Connection, None]):
             limit = self.max_subscriptions_per_connection or 0
             if len(self.operations) >= limit and message["id"] not in self.operations:
                 text = f"there are {limit} operations already on this connection, and no more are allowed"
-                await self.send_message(self.error_message(message["id"], text, RateLimited.code))
+                await self.send_message(self.error_message(message["id"], text, Failure.RATE_LIMITED))
                 return
             request = GraphQLRequest.from_members(payload)
             if "query" in payload or request.names_document():
                 try:
                     payload["query"] = self.view.documents.admit(request, self.request_id).query
                 except RequestRejected as rejection:
-                    error = self.error_message(message["id"], rejection.message, rejection.code)
+                    error = self.error_message(message["id"], str(rejection), rejection.failure)
                     await self.send_message(error)
                     return
         await super().handle_subscribe(message)
@@ -170,7 +170,7 @@ class Handler(BaseGraphQLTransportWSHandler[Connection, None]):
         admission: AdmissionControl = self.context.scope["state"]["admission"]
         try:
             if not admission.admit_operation(self.context.scope["state"]["budget"]):
-                await self.send_error(operation, OVERLOADED_MESSAGE, OVERLOADED)
+                await self.send_error(operation, OVERLOADED_MESSAGE, Failure.OVERLOADED)
                 return
             if is_subscription(self.schema, request):
                 admission.free_slot()
@@ -183,22 +183,14 @@ class Handler(BaseGraphQLTransportWSHandler[Connection, None]):
                     await self.send_result(operation, result, context)
             if not context.notifier.is_stopping:  # otherwise the server closes the connection
                 await operation.send_operation_message({"id": operation.id, "type": "complete"})
-        except (NotSignedIn, NotAllowed) as rejection:
-            await self.websocket.close(FORBIDDEN, rejection.message)
-        except CareError as rejection:
-            await self.send_error(operation, rejection.message, rejection.code)
-        except MissingQueryError:
-            await self.send_error(operation, "No GraphQL query found in the message", BAD_REQUEST)
-        except CannotGetOperationTypeError as fault:
-            await self.send_error(operation, fault.as_http_error_reason(), BAD_REQUEST)
-        except DatabaseUnavailable as fault:
-            logger.error("request %s: %s (%s)", self.request_id, fault, fault.__cause__)
-            await self.send_error(operation, str(fault), OVERLOADED)
         except WebSocketDisconnected:
             pass
-        except Exception:
-            logger.exception("fault in request %s", self.request_id)
-            await self.send_error(operation, "Internal error", INTERNAL)
+        except Exception as error:
+            failure, text = explain(error, self.request_id, logger)
+            if failure in (Failure.UNAUTHENTICATED, Failure.FORBIDDEN):
+                await self.websocket.close(FORBIDDEN, text)
+            else:
+                await self.send_error(operation, text, failure)
         finally:
             if self.operations.get(operation.id) is operation:
                 self.forget_id(operation.id)
@@ -215,15 +207,15 @@ class Handler(BaseGraphQLTransportWSHandler[Connection, None]):
             message: Any = {"id": operation.id, "type": "error", "payload": response["errors"]}
         else:
             body = write_response(self.schema, response, context)
-            context.charge_response(len(body))
+            context.budget.charge(len(body) // KIB, needed=0)
             message = {"id": operation.id, "type": "next", "payload": orjson.Fragment(body)}
         await operation.send_operation_message(message)
 
-    async def send_error(self, operation: Operation[Connection, None], text: str, code: str) -> None:
-        await operation.send_operation_message(self.error_message(operation.id, text, code))
+    async def send_error(self, operation: Operation[Connection, None], text: str, failure: Failure) -> None:
+        await operation.send_operation_message(self.error_message(operation.id, text, failure))
 
-    def error_message(self, id: str, text: str, code: str) -> Any:
-        errors = request_error(text, code, self.request_id)["errors"]
+    def error_message(self, id: str, text: str, failure: Failure) -> Any:
+        errors = request_error(text, failure, self.request_id)["errors"]
         return {"id": id, "type": "error", "payload": errors}
 
     def forget_id(self, id: str) -> None:
@@ -288,6 +280,8 @@ class WebsocketView(GraphQL[Connection, None]):
     async def on_ws_connect(self, context: Connection) -> Any:
         try:
             await context.sign_in()
+        except CannotVerify:
+            raise  # the token may be valid
         except CareError as rejection:
             raise ConnectionRejectionError from rejection
         return UNSET

@@ -11,8 +11,8 @@ from app.db.moments import as_moment, known_moment
 from app.db.reader.plans import Row
 from app.db.tables import AssignmentStatus, FeedbackStatus, Question, ReminderState, SaveType
 from app.schema.types.books import Book, Module
-from app.schema.types.node import Node, converting, global_id_converter, id_field, needing
 from app.schema.types.people import Caregiver, Client
+from app.schema.types.scalars import Node, converting, global_id_converter, id_field, needing
 from app.schema.types.sessions import Session
 
 id_of_question = global_id_converter(Question.__name__)

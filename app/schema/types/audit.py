@@ -8,7 +8,7 @@ from strawberry import ID, Parent, field
 from app.db.audit.reading import StoredRecord
 from app.db.audit.records import ANSWER_SETS, ASSIGNMENTS, SESSIONS
 from app.db.tables import AnswerSet, Assignment, AuditActor, Caregiver, Client, Contract, Session
-from app.schema.types.node import COMPUTES, GLOBAL_ID, global_id
+from app.schema.types.scalars import COMPUTES, GLOBAL_ID, global_id
 
 ACTORS = {AuditActor.CAREGIVER: Caregiver, AuditActor.CLIENT: Client}
 

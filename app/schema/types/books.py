@@ -4,7 +4,7 @@ import strawberry
 from strawberry import ID, field
 
 from app.db.tables import QuestionKind
-from app.schema.types.node import Node, id_field, legacy_id_field, needing
+from app.schema.types.scalars import Node, id_field, legacy_id_field, needing
 
 
 @strawberry.type(description="A group of books of the catalogue.")

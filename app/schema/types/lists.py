@@ -11,14 +11,14 @@ from typing import Annotated, Generic, TypeVar
 import strawberry
 from strawberry import Parent, argument, field
 
-from app.care.errors import Unreadable
+from app.care.errors import InvalidValue
 from app.db.moments import moment_as_text
 from app.db.reader.plans import Row
 from app.db.reader.reads import Page
 from app.db.reader.selection import After as Position
 from app.db.reader.selection import Order, PageRequest
 from app.db.tables import Table
-from app.schema.types.node import COMPUTES, read_number
+from app.schema.types.scalars import COMPUTES, read_number
 
 DEFAULT_PAGE_SIZE = 20
 MAX_PAGE_SIZE = 100
@@ -105,19 +105,19 @@ def cursor_of(row: Row, order: Order | None) -> str:
 
 
 def read_cursor(text: str, table: Table, order: Order | None) -> int | Position:
-    """The position in a list of this table and order; raises Unreadable for other cursors."""
+    """The position in a list of this table and order; raises InvalidValue for other cursors."""
     try:
         decoded = base64.b64decode(text, validate=True).decode("ascii")
     except (binascii.Error, ValueError):
         decoded = ""
     match = CURSOR.fullmatch(decoded)
     if match is None or match["kind"] != table.__name__:
-        raise Unreadable("after", "is not a cursor of this list")
+        raise InvalidValue("after", "is not a cursor of this list")
     if match["order"] != ("before" if order is None else order.name):
-        raise Unreadable("after", "is a cursor of this list in another order")
+        raise InvalidValue("after", "is a cursor of this list in another order")
     number, moment = read_number(match["number"]), parse_stored_moment(match["moment"])
     if number is None or (moment is None) != (order is None):
-        raise Unreadable("after", "is not a cursor of this list")
+        raise InvalidValue("after", "is not a cursor of this list")
     return number if moment is None else (moment, number)
 
 
@@ -129,22 +129,22 @@ def parse_stored_moment(text: str | None) -> datetime | None:
 
 
 def read_page_request(
-    parts: PageRequest,
+    selected: PageRequest,
     table: Table,
     first: int | None,
     after: str | None,
     offset: int | None = None,
     order: Order | None = None,
 ) -> PageRequest:
-    """The requested page; `parts` contains whether rows and total are selected."""
+    """The requested page; `selected` says whether its rows and its total are selected."""
     first = DEFAULT_PAGE_SIZE if first is None else first
     if not 1 <= first <= MAX_PAGE_SIZE:
-        raise Unreadable("first", f"must lie between 1 and {MAX_PAGE_SIZE}")
+        raise InvalidValue("first", f"must lie between 1 and {MAX_PAGE_SIZE}")
     if offset is not None and after is not None:
-        raise Unreadable("offset", "cannot be combined with after")
+        raise InvalidValue("offset", "cannot be combined with after")
     if offset is not None and not 0 <= offset <= LARGEST_INT:
-        raise Unreadable("offset", "must not be negative")
-    page_request = replace(parts, first=first, offset=offset or 0, order=order)
+        raise InvalidValue("offset", "must not be negative")
+    page_request = replace(selected, first=first, offset=offset or 0, order=order)
     if after is None:
         return page_request
     position = read_cursor(after, table, order)

@@ -8,8 +8,8 @@ from app.care.people import get_myself
 from app.db.tables import Caregiver as CaregiverTable
 from app.db.tables import Client as ClientTable
 from app.schema.selection import Info, selected_rows
-from app.schema.types.node import Node
 from app.schema.types.progress import Progress, ScorePoint, progress_field, score_history_field
+from app.schema.types.scalars import Node
 
 
 @strawberry.type(description="A caregiver, who opens sessions and assigns homework.")

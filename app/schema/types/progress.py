@@ -8,12 +8,12 @@ from graphql import GraphQLField, get_named_type
 from strawberry import ID, Parent, argument, field, lazy
 
 from app.care import progress
+from app.care.assignments import is_of_book
 from app.db.reader.plans import Row
 from app.db.reader.selection import PageRequest, Where
-from app.db.statements.conditions import is_of_book
 from app.db.tables import Book
 from app.schema.selection import FieldCollector, Fields, SelectionBuilder
-from app.schema.types.node import COMPUTES, gathering, read_id
+from app.schema.types.scalars import COMPUTES, gathering, read_id
 
 if TYPE_CHECKING:
     from app.schema.types.assignments import Assignment

@@ -1,10 +1,128 @@
-"""DateTime: RFC 3339 with an offset, converted to UTC and written with `Z`. Date: a day, output only."""
+"""How ids and moments are read and written; the interface Node; and the metadata that resolvers declare.
 
+DateTime is RFC 3339 with an offset, converted to UTC and written with `Z`. Date is a day, output only.
+"""
+
+import base64
+import binascii
 import re
+from binascii import b2a_base64
+from collections.abc import Callable
 from datetime import UTC, date, datetime
 from operator import methodcaller
+from typing import Annotated, Any
 
 import strawberry
+from strawberry import ID, argument, field
+
+from app.care.bounds import BLANK_ID
+from app.db.reader.plans import Row
+from app.db.reader.selection import Order
+from app.db.tables import MAX_ID, Table
+
+NUMBER = re.compile(r"[0-9]{1,19}")
+GLOBAL_ID = "Global id: opaque and unique across all types."
+COMPUTES = {"computes": True}  # marks resolvers without side effects (engine/codegen.py)
+
+
+def needing(*columns: str) -> dict[str, Any]:
+    """Metadata of a resolver that reads other columns than the field's own."""
+    return {**COMPUTES, "columns": columns}
+
+
+def gathering(gather: Callable[..., None]) -> dict[str, Any]:
+    """Metadata of a resolver that reads linked rows (schema/selection.py)."""
+    return {**COMPUTES, "gathers": gather}
+
+
+def paging(filter: Callable[[dict[str, Any]], Any], orders: dict[Any, Order]) -> dict[str, Any]:
+    """Metadata of a list inside a row. `filter` maps arguments to conditions and their values."""
+    return {**COMPUTES, "filter": filter, "orders": orders}
+
+
+def converting(column: str, converter_for: Callable[[str], Callable[[Any], Any]]) -> dict[str, Any]:
+    """Metadata of a resolver that converts one column. `converter_for` takes the name of the type."""
+    return {**needing(column), "from_column": (column, converter_for)}
+
+
+def global_id_converter(kind: str) -> Callable[[int], str]:
+    form = b"%b:%%d" % kind.encode()
+    return lambda number: b2a_base64(form % number, newline=False).decode()
+
+
+def global_id(kind: str, number: int) -> str:
+    return global_id_converter(kind)(number)
+
+
+def id_field() -> Any:
+    return field(
+        resolver=lambda self: global_id(self.table.__name__, self.id),
+        metadata=converting("id", global_id_converter),
+        description=GLOBAL_ID,
+    )
+
+
+def legacy_id_field() -> Any:
+    return field(
+        resolver=lambda self: str(self.id),
+        metadata=converting("id", lambda kind: str),
+        description="Numeric id of the legacy paths. Accepted as an id, except by `node` and `nodes`.",
+    )
+
+
+EitherId = Annotated[ID, argument(description="A global id or a legacy id.")]
+
+
+@strawberry.interface(description="An object with a global id.")
+class Node:
+    id: ID = id_field()
+    legacy_id: ID = legacy_id_field()
+
+    @classmethod
+    def resolve_type(cls, row: Row, *_: object) -> str:
+        return row.table.__name__
+
+
+def read_number(text: str) -> int | None:
+    """An id as a number; None if no row can have it."""
+    if NUMBER.fullmatch(text) and (number := int(text)) <= MAX_ID:
+        return number
+    return None
+
+
+def read_global_id(text: str) -> tuple[str, int] | None:
+    """Kind and number of a global id; None if invalid."""
+    try:
+        kind, _, number_text = base64.b64decode(text, validate=True).decode("ascii").partition(":")
+    except (binascii.Error, ValueError):
+        return None
+    number = read_number(number_text)
+    # An object has exactly one global id: reject leading zeros and other padding.
+    if number is None or global_id(kind, number) != text:
+        return None
+    return kind, number
+
+
+def read_optional_id(text: str | None, table: Table) -> int | None:
+    """None if not given; 0, which no row has, for an invalid id."""
+    return None if text is None else read_id(text, table) or 0
+
+
+def read_input_id(text: str, table: Table) -> int | None:
+    """The id in a required member of an input; a blank text is missing."""
+    number = read_id(text, table)
+    return number if number is not None or text.strip() else BLANK_ID
+
+
+def read_id(text: str, table: Table) -> int | None:
+    """Reads a global id or a legacy id; None for a global id of another kind."""
+    if text.isascii() and text.isdigit():
+        return read_number(text)
+    found = read_global_id(text)
+    return found[1] if found is not None and found[0] == table.__name__ else None
+
+
+# --- moments -----------------------------------------------------------------------------------------
 
 # Converts a text stored by SQLite, which always has a fraction, to output.
 write_stored = methodcaller("replace", ".000000Z", "Z")

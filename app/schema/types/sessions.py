@@ -11,9 +11,9 @@ from app.care.sessions import time_state
 from app.db.reader.plans import Row
 from app.db.tables import AssignmentStatus, TimeState
 from app.schema.types.lists import DEFAULT_PAGE_SIZE, After, Connection, First, page_key
-from app.schema.types.node import Node, needing, paging
 from app.schema.types.people import Caregiver, Client
 from app.schema.types.progress import Progress, ScorePoint, progress_field, score_history_field
+from app.schema.types.scalars import Node, needing, paging
 
 if TYPE_CHECKING:
     from app.schema.types.assignments import Assignment

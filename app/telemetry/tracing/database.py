@@ -1,23 +1,40 @@
 """The spans of SQL statements: https://opentelemetry.io/docs/specs/semconv/db/sql/"""
 
+import re
 from collections.abc import Generator
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 from urllib.parse import unquote, urlsplit
+from weakref import WeakKeyDictionary
 
 from opentelemetry.context import Context, get_current
-from opentelemetry.trace import Span, SpanKind, get_current_span
+from opentelemetry.trace import Span, SpanKind, Tracer, get_current_span
 
 from app.db.drivers.interface import Database, Occupancy, sqlite_path
-from app.db.sql import DATABASE_KIND, DatabaseKind, LongWork, Operation, Repeatable, Step, Together
+from app.db.sql import (
+    DATABASE_KIND,
+    Bulk,
+    DatabaseKind,
+    LongWork,
+    Operation,
+    Repeatable,
+    Statement,
+    Step,
+    Together,
+    changes_of,
+)
 from app.telemetry.redaction import class_of, database_code
 from app.telemetry.tracing.spans import Attributes, set_error, span_options
-from app.telemetry.tracing.statements import attributes_of
-
-if TYPE_CHECKING:
-    from app.telemetry.tracing.provider import Tracing
 
 Result = TypeVar("Result")
 POSTGRESQL_PORT = 5432
+MAX_TEXT, MAX_SUMMARY = 2000, 255  # characters
+# What a statement does and to which tables. A function or a subquery is no table.
+PARTS = re.compile(
+    r"\b(SELECT)\b|\b(INSERT) INTO (\w+)|\b(DELETE) FROM (\w+)|(?<!FOR )(?<!KEY )(?<!DO )\b(UPDATE) (\w+)"
+    r"|(?:(?<!DISTINCT )\bFROM|\bJOIN) (\w+)\b(?! ?\()"
+)
+# Callers choose the statements of reads, so their attributes do not outlive them.
+of_statements: WeakKeyDictionary[Statement, dict[DatabaseKind, Attributes]] = WeakKeyDictionary()
 
 
 def connection_attributes(url: str) -> Attributes:
@@ -39,9 +56,9 @@ class TracedDatabase:
     """Adds a span for each statement of a traced request or operation, and for each change of the dispatcher,
     which belongs to none. The dispatcher's reads have no span, because it polls."""
 
-    def __init__(self, db: Database, url: str, tracing: "Tracing") -> None:
+    def __init__(self, db: Database, url: str, tracer: Tracer) -> None:
         self.db = db
-        self.tracing = tracing
+        self.tracer = tracer
         self.attributes = connection_attributes(url)
         self.kind: DatabaseKind = "sqlite" if url.startswith("sqlite:") else "postgresql"
 
@@ -52,7 +69,7 @@ class TracedDatabase:
         if get_current_span().get_span_context().is_valid:
             return await self.write_traced(operation)
         options = span_options(SpanKind.INTERNAL, {})
-        with self.tracing.tracer.start_as_current_span(name_of(operation), **options) as span:
+        with self.tracer.start_as_current_span(name_of(operation), **options) as span:
             try:
                 return await self.write_traced(operation)
             except Exception as fault:
@@ -98,7 +115,7 @@ class TracedDatabase:
         attributes = attributes_of(step, self.kind)
         name = str(attributes["db.query.summary"])
         options = span_options(SpanKind.CLIENT, self.attributes | attributes)
-        return self.tracing.tracer.start_span(name, context, **options)
+        return self.tracer.start_span(name, context, **options)
 
     async def close(self) -> None:
         await self.db.close()
@@ -121,3 +138,51 @@ def end_failed(span: Span, fault: BaseException | None) -> None:
         span.set_attribute("db.response.status_code", code)
     set_error(span, code or (class_of(fault) if fault else "_OTHER"))
     span.end()
+
+
+# --- the attributes of a step: a statement, several at once, or rows to insert -------------------------
+
+
+def attributes_of(step: Step, kind: DatabaseKind) -> Attributes:
+    if isinstance(step, Bulk):
+        return {
+            "db.collection.name": step.table,
+            "db.operation.name": "INSERT",
+            "db.query.summary": f"INSERT {step.table}",
+        }
+    each = [statement_attributes(statement, kind) for statement, _ in changes_of(step)]
+    if len(each) == 1:
+        return each[0]
+    operations, summaries, texts = (
+        [str(attributes.get(name, "")) for attributes in each]
+        for name in ("db.operation.name", "db.query.summary", "db.query.text")
+    )
+    return {
+        "db.operation.batch.size": len(each),
+        "db.operation.name": batch_of(operations),
+        "db.query.summary": batch_of(summaries),
+        "db.query.text": (texts[0] if len(set(texts)) == 1 else "; ".join(texts))[:MAX_TEXT],
+    }
+
+
+def batch_of(names: list[str]) -> str:
+    return f"BATCH {names[0]}".strip() if len(set(names)) == 1 else "BATCH"
+
+
+def statement_attributes(statement: Statement, kind: DatabaseKind) -> Attributes:
+    by_kind = of_statements.setdefault(statement, {})
+    if kind not in by_kind:
+        compiled = statement.for_(kind)
+        text = compiled.sql
+        by_kind[kind] = {"db.query.summary": summary_of(text), "db.query.text": text[:MAX_TEXT]}
+        if compiled.verb:  # the text does not name one operation
+            by_kind[kind]["db.operation.name"] = compiled.verb
+    return by_kind[kind]
+
+
+def summary_of(text: str) -> str:
+    """The operations and tables in their order, such as `INSERT event SELECT assignment`."""
+    parts = " ".join(part for found in PARTS.findall(text) for part in found if part)
+    if not parts:
+        return text.split(None, 1)[0]
+    return parts if len(parts) <= MAX_SUMMARY else parts[: MAX_SUMMARY + 1].rpartition(" ")[0]

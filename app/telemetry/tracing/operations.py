@@ -11,7 +11,8 @@ from graphql import GraphQLError
 from opentelemetry.context import attach, detach
 from opentelemetry.trace import INVALID_SPAN, Span, SpanKind, set_span_in_context
 
-from app.schema.errors import INTERNAL, code_of
+from app.http.errors import Failure
+from app.schema.errors import failure_in
 from app.schema.schema import Schema
 from app.schema.transport.trusted_documents import hash_of, named_operations
 from app.telemetry.redaction import class_of
@@ -76,8 +77,8 @@ def operation_span(
         try:
             yield span
         except Exception as fault:
-            code = code_of(GraphQLError("", original_error=fault))
-            set_error(span, class_of(fault) if code == INTERNAL else code)
+            failure = failure_in(GraphQLError("", original_error=fault))
+            set_error(span, class_of(fault) if failure is Failure.INTERNAL else failure.code)
             raise
 
 
@@ -93,8 +94,8 @@ def operation_type(schema: Schema, document: str, operation: str | None) -> str 
 def note_errors(span: Span, errors: list[GraphQLError] | None) -> None:
     """An internal error hides the others."""
     if errors:
-        codes = [code_of(error) for error in errors]
-        set_error(span, INTERNAL if INTERNAL in codes else codes[0])
+        failures = [failure_in(error) for error in errors]
+        set_error(span, (Failure.INTERNAL if Failure.INTERNAL in failures else failures[0]).code)
 
 
 async def untraced(work: Awaitable[Item]) -> Item:

@@ -28,7 +28,3 @@ def upgrade() -> None:
         " WHERE is_disabled AND erase_date IS NULL"
         f" UNION ALL SELECT 'CAREGIVER', id, 'DISABLED', {unknown} FROM caregiver WHERE is_disabled"
     )
-
-
-def downgrade() -> None:
-    op.drop_table("tombstone")

@@ -1,0 +1,138 @@
+"""Writes the recorded members of a row over the stored ones."""
+
+from collections.abc import Iterable
+from datetime import datetime
+
+import orjson
+from sqlalchemy import bindparam, delete, update
+
+from app.db.answers import Answer, as_document
+from app.db.facts import facts_of
+from app.db.interchange.recorded import COLUMNS, RecordedRow, StoredRow
+from app.db.interchange.rows import ImportRows
+from app.db.moments import Moment
+from app.db.reader.access import is_of_caregiver
+from app.db.sql import Bulk, Operation, Statement, Values, id_parameter, moment_parameter
+from app.db.statements.answers import ANSWERS
+from app.db.statements.assignments import SKIP_REMINDERS
+from app.db.statements.books import words_of
+from app.db.statements.sessions import SKIP_REMINDERS_OF_SESSION
+from app.db.tables import ANSWER_SET, BOOK_WORD, LINE_TABLES, AssignmentStatus
+
+
+def change_row(kind: str, columns: Iterable[str]) -> Statement:
+    """The parameters have the names of the columns; the id is `row`."""
+    table = LINE_TABLES[kind]
+    values = {name: bindparam(name, type_=table.c[name].type) for name in columns}
+    conditions = [table.c.id == id_parameter("row")]
+    if kind in ("session", "assignment"):
+        conditions.append(is_of_caregiver(table))
+    return Statement(update(table).where(*conditions).values(values))
+
+
+CHANGE_SET = Statement(
+    update(ANSWER_SET)
+    .where(ANSWER_SET.c.id == id_parameter("answer_set"), is_of_caregiver(ANSWER_SET))
+    .values(
+        answers=ANSWERS,
+        submit_date=moment_parameter("submit_date"),
+        score=bindparam("score", type_=ANSWER_SET.c.score.type),
+        own_score=bindparam("score", type_=ANSWER_SET.c.score.type),
+    )
+)
+DROP_WORDS = Statement(delete(BOOK_WORD).where(BOOK_WORD.c.book_id == id_parameter("book")))
+
+# A different value means that the id is of another thing here.
+FIXED = {
+    kind: [member for member, name in columns.items() if facts_of(LINE_TABLES[kind].c[name]).fixed]
+    for kind, columns in COLUMNS.items()
+}
+CHANGEABLE = {
+    kind: {member: column for member, column in columns.items() if member not in FIXED[kind]}
+    for kind, columns in COLUMNS.items()
+}
+CHANGE_ROW = {
+    kind: change_row(kind, (*columns.values(), *(["attempt"] if kind == "assignment" else [])))
+    for kind, columns in CHANGEABLE.items()
+}
+
+
+class ChangeRefused(Exception):
+    """The row stays as it is. The arguments are the members that say why."""
+
+    def __str__(self) -> str:
+        return ", ".join(self.args)
+
+
+def changing_row(collected: ImportRows, row: RecordedRow, found: StoredRow) -> Operation[None]:
+    check_fixed(row, found)
+    if row.kind == "client" and row.members["opptId"] != found.members["opptId"]:
+        collected.require_unique("client", "opptId", row.members["opptId"])
+    values = {"row": row.id, "caregiver": row.members.get("caregiverId"), **values_of(row)}
+    yield CHANGE_ROW[row.kind], values
+    if row.kind == "book" and row.members["name"] != found.members["name"]:
+        yield DROP_WORDS, {"book": row.id}
+        yield Bulk(
+            "book_word", ("word", "book_id"), [(each, row.id) for each in words_of(row.members["name"])]
+        )
+    if row.kind == "session" and row.members["isClosed"]:
+        yield SKIP_REMINDERS_OF_SESSION, {"session": row.id, "caregiver": values["caregiver"]}
+
+
+def changing_assignment(collected: ImportRows, row: RecordedRow, found: StoredRow) -> Operation[None]:
+    check_fixed(row, found)
+    attempt = adding_attempts(collected, row, found)
+    caregiver, answers = found.caregiver, row.members["answers"]
+    values = {"row": row.id, "caregiver": caregiver, "attempt": attempt, **values_of(row)}
+    yield CHANGE_ROW["assignment"], values
+    if answers is not None and answers["id"] in found.sets:
+        texts = (Answer(None, each["questionText"], each["answer"]) for each in answers["answers"])
+        yield (
+            CHANGE_SET,
+            {
+                "answer_set": answers["id"],
+                "caregiver": caregiver,
+                "answers": as_document(texts),
+                "submit_date": datetime.fromisoformat(answers["submitDate"]),
+                "score": score_of(collected, row),
+            },
+        )
+    if row.members["status"] == AssignmentStatus.COMPLETE:
+        yield SKIP_REMINDERS, {"assignment": row.id, "caregiver": caregiver}
+
+
+def adding_attempts(collected: ImportRows, row: RecordedRow, found: StoredRow) -> int:
+    """Adds the submissions that are new here; returns the current attempt."""
+    sets = [record for record in row.records if record["kind"] == "answer_set"]
+    new = [record for record in sets if record["id"] not in found.sets]
+    answers, is_complete = row.members["answers"], row.members["status"] == AssignmentStatus.COMPLETE
+    newest = max(found.sets, default=0)
+    is_late = all(each["id"] > newest and each["id"] not in collected.known["answer_set"] for each in new)
+    is_shown = answers is not None or found.members["answers"] is None  # pages may lack answers
+    is_newest = new or answers is None or answers["id"] == newest
+    if not is_late or (is_complete and not (is_shown and is_newest)):
+        raise ChangeRefused("answers")
+    last = max(found.sets.values(), default=0)
+    collected.attempts[row.id] = (last + len(new), row.members["status"], score_of(collected, row))
+    for attempt, record in enumerate(new, last + 1):
+        collected.add_line(orjson.dumps({**record, "attempt": attempt}))
+    last += len(new)
+    return max(last, 1) if is_complete else last + 1
+
+
+def score_of(collected: ImportRows, row: RecordedRow) -> int | None:
+    return collected.counted(row.members["bookId"], row.members["score"])
+
+
+def check_fixed(row: RecordedRow, found: StoredRow) -> None:
+    if different := [name for name in FIXED[row.kind] if row.members[name] != found.members[name]]:
+        raise ChangeRefused(*different)
+
+
+def values_of(row: RecordedRow) -> Values:
+    columns = LINE_TABLES[row.kind].c
+    values = {column: row.members[member] for member, column in CHANGEABLE[row.kind].items()}
+    return {
+        name: datetime.fromisoformat(value) if value and isinstance(columns[name].type, Moment) else value
+        for name, value in values.items()
+    }

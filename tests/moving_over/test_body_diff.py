@@ -1,0 +1,126 @@
+"""Two response bodies differ in bytes, formatting, order of members or values; masks exclude named values."""
+
+import pytest
+
+from moving_over import LegacyMigrationError
+from moving_over.body_diff import MISSING, Difference, Likeness, compare_bodies, shown_values
+from moving_over.masks import read_masks
+
+DEEP = b"[" * 1000 + b"%d" + b"]" * 1000
+ALIKE = {
+    "equal bytes": (b"\xff not JSON", b"\xff not JSON", Likeness.SAME),
+    "whitespace": (b'{"a":1}', b'{"a": 1}', Likeness.WRITING),
+    "escapes": ('"ü"'.encode(), b'"\\u00fc"', Likeness.WRITING),
+    "order": (b'{"a":1,"b":2}', b'{"b":2,"a":1}', Likeness.ORDER),
+    "order and whitespace": (b'[{"a":1,"b":2}]', b'[{"b":2, "a":1}]', Likeness.ORDER),
+    "not JSON": (b"<a>", b"<b>", Likeness.BYTES),
+    "nested too deeply": (DEEP % 1, DEEP % 2, Likeness.BYTES),
+}
+
+
+@pytest.mark.parametrize("case", ALIKE)
+def test_bodies_with_the_same_values_differ_in_formatting_order_or_bytes(case: str) -> None:
+    old, new, likeness = ALIKE[case]
+
+    assert compare_bodies(old, new, read_masks(())) == (likeness, [])
+
+
+VALUES = {
+    "members": (
+        b'{"a":"secret","b":{"c":[1,null]},"d":1,"e":true}',
+        b'{"a":"hidden","b":{"c":[2,"?"]},"d":1.0,"f":[]}',
+        [
+            Difference("a", "secret", "hidden"),
+            Difference("b.c[0]", 1, 2),
+            Difference("b.c[1]", None, "?"),
+            Difference("d", 1, 1.0),
+            Difference("e", True, MISSING),
+            Difference("f", MISSING, []),
+        ],
+    ),
+    "items with ids": (
+        b'{"content":[{"id":3},{"id":2,"a":"x"}]}',
+        b'{"content":[{"id":2,"a":"y"},{"id":1}]}',
+        [
+            Difference("content[id=3]", {"id": 3}, MISSING),
+            Difference("content[id=2].a", "x", "y"),
+            Difference("content[id=1]", MISSING, {"id": 1}),
+        ],
+    ),
+    "order of items": (b'[{"id":1},{"id":2}]', b'[{"id":2},{"id":1}]', [
+        Difference(" (order of the items)", [1, 2], [2, 1]),
+    ]),
+    "the same ids": (b'[{"id":1,"a":1}]', b'[{"id":1,"a":2}]', [Difference("[0].a", 1, 2)]),
+    "lists of different lengths": (b"[1]", b"[1,2]", [Difference("[1]", MISSING, 2)]),
+    "different types": (b"[]", b"{}", [Difference("the body", [], {})]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", VALUES)
+def test_different_values_are_listed_with_their_paths(case: str) -> None:
+    old, new, differences = VALUES[case]
+
+    assert compare_bodies(old, new, read_masks(())) == (Likeness.VALUES, differences)
+
+
+def test_values_are_shown_as_types_and_lengths_or_as_json() -> None:
+    pairs = [("1\x1b[31m", None), ("x" * 100, 1), (2, 1), (True, MISSING), ([1], {})]
+
+    assert [shown_values(*pair, False) for pair in pairs] == [
+        ("text of 6", "null"),
+        ("text of 100", "number"),
+        ("number", "another number"),
+        ("true or false", "nothing"),
+        ("list of 1", "object"),
+    ]
+    assert [shown_values(*pair, True) for pair in pairs] == [
+        ('"1\\u001b[31m"', "null"),
+        (f'"{"x" * 76}...', "1"),
+        ("2", "1"),
+        ("true", "nothing"),
+        ("[1]", "{}"),
+    ]
+
+
+# --- masks ---
+
+
+def test_masked_values_may_differ_and_unmatched_masks_are_known() -> None:
+    masks = read_masks(
+        ("content[*].score", "content[0].answers", "at", "header:Allow", "content[*].scoer", "content[7].id")
+    )
+
+    compared = compare_bodies(
+        b'{"content":[{"id":1,"score":1,"answers":[{"a":[1]}]},{"id":2,"score":null}],"at":"x, ]"}',
+        b'{"content":[{"id":1,"score":2,"answers":[]},{"id":2,"score":{"b":[]}}],"at":"y"}',
+        masks,
+    )
+
+    assert compared == (Likeness.SAME, [])
+    assert [masks.match(masks.headers, (name,)) for name in ("allow", "date")] == [True, False]
+    assert masks.unmatched == ["content[*].scoer", "content[7].id"]
+
+
+def test_bytes_outside_of_masks_are_compared() -> None:
+    masks = read_masks(("at",))
+
+    assert compare_bodies(b'{"at":1,"a":2}', b'{"at":2, "a":2}', masks) == (Likeness.WRITING, [])
+
+
+def test_the_presence_of_a_masked_member_is_compared() -> None:
+    differences = [Difference("at", None, MISSING)]
+
+    assert compare_bodies(b'{"a":1,"at":2}', b'{"a":1}', read_masks(("at",))) == (
+        Likeness.VALUES,
+        differences,
+    )
+
+
+@pytest.mark.parametrize("mask", ["", ".a", "a[", "a[x]", "a]b", "header:", "a..b"])
+def test_an_invalid_mask_is_rejected(mask: str) -> None:
+    with pytest.raises(LegacyMigrationError) as error:
+        read_masks((mask,))
+
+    assert str(error.value) == (
+        f"the mask {mask!r} is invalid; masks are like content[*].score or header:date"
+    )

@@ -1,0 +1,312 @@
+"""`legacy compare` sends calls to two services and reports the differences between the responses."""
+
+from typing import Any
+
+import orjson
+import pytest
+
+from tests.moving_over.services import (
+    BUSY,
+    JSON,
+    PATH,
+    Request,
+    Response,
+    ServicePair,
+    fake_service,
+    json_response,
+    printed,
+)
+
+pytestmark = pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
+
+FIRST = f"line 1: GET {PATH} (caregiver)"
+SAME, DIFFERENT = "1 same, 0 different", "0 same, 1 different"
+DIFFERENCES: dict[str, tuple[Response, Response, list[str]]] = {
+    "status": (Response(), Response(404), ["status: 200 -> 404"]),
+    "headers": (
+        Response(headers={"Content-Type": "application/json;charset=UTF-8", "Location": "/x", "Date": "1"}),
+        Response(headers={"Content-Type": "application/json", "Location": "/y"}),
+        [
+            'header content-type: "application/json;charset=UTF-8" -> "application/json"',
+            "header location: text of 2 -> another text of 2",
+        ],
+    ),
+    "formatting": (
+        Response(body=b'{"a":1}'), Response(body=b'{"a": 1}'), ["body: same JSON, different formatting"]
+    ),
+    "order": (
+        Response(body=b'{"a":1,"b":2}'), Response(body=b'{"b":2,"a":1}'), ["body: different order of members"]
+    ),
+    "not JSON": (
+        Response(body=b"<a>"), Response(body=b"<b>"), ["body: different bytes, not both valid JSON"]
+    ),
+    "values": (
+        json_response({"a": "secret", "b": [1]}),
+        json_response({"a": "hidden"}),
+        ["a: text of 6 -> another text of 6", "b: list of 1 -> nothing"],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", DIFFERENCES)
+def test_differences_are_printed_without_values(pair: ServicePair, case: str) -> None:
+    old, new, lines = DIFFERENCES[case]
+    pair.start(old, new)
+
+    assert printed(pair.compare()) == (1, [FIRST, *(f"  {line}" for line in lines), DIFFERENT])
+
+
+def test_each_service_gets_the_token_of_the_user(pair: ServicePair) -> None:
+    pair.start(Response(), Response())
+
+    result = pair.compare(
+        calls=[
+            {"path": PATH},
+            {"path": PATH, "userName": "caregiver-2", "headers": {"offset": "1"}},
+            {"method": "HEAD", "path": "/gateway/profile/client/session?time-state=RUNNING"},
+            {"path": PATH, "role": "NOBODY"},
+            {"path": "/livez"},
+        ]
+    )
+
+    assert printed(result) == (0, ["5 same, 0 different"])
+    for requests in pair.requests.values():
+        assert sorted(
+            (each.method, each.path, each.headers.get("authorization", "")) for each in requests
+        ) == [
+            ("GET", PATH, ""),
+            ("GET", PATH, "bearer caregiver-token-1"),
+            ("GET", PATH, "bearer caregiver-token-2"),
+            ("GET", "/livez", ""),
+            ("HEAD", "/gateway/profile/client/session?time-state=RUNNING", "bearer client-token-1"),
+        ]
+
+
+def test_the_option_values_prints_values_and_many_differences_are_shortened(pair: ServicePair) -> None:
+    names = [str(number) for number in range(25)]
+    pair.start(json_response(dict.fromkeys(names, 0)), json_response(dict.fromkeys(names, 1)))
+
+    exit_code, lines = printed(pair.compare("--values"))
+
+    assert (exit_code, len(lines), lines[1], lines[21]) == (1, 23, "  0: 0 -> 1", "  and 5 more members")
+
+
+def test_the_option_json_prints_one_object(pair: ServicePair) -> None:
+    pair.start(json_response({"a": "secret"}), json_response({"a": "hidden"}))
+
+    result = pair.compare("--json", "--mask", "b")
+
+    assert result.exit_code == 1
+    assert orjson.loads(result.stdout) == {
+        "same": 0,
+        "different": 1,
+        "failed": 0,
+        "skipped": 0,
+        "unmatchedMasks": ["b"],
+        "calls": [
+            {
+                "line": 1, "method": "GET", "path": PATH, "role": "CAREGIVER", "outcome": "DIFFERENT",
+                "reason": None, "status": {"old": 200, "new": 200}, "headers": [], "body": "VALUES",
+                "members": [{"path": "a", "old": "text of 6", "new": "text of 6"}],
+            }
+        ],
+    }  # fmt: skip
+
+
+def test_masks_and_loose_ignore_differences(pair: ServicePair) -> None:
+    pair.start(
+        Response(body=b'{"at":1,"a":2}', headers={**JSON, "Allow": "GET"}),
+        Response(body=b'{"at":2, "a":2}', headers={**JSON, "Allow": "PUT"}),
+    )
+    masks = ("--mask", "at", "--mask", "header:allow", "--mask", "b")
+
+    assert printed(pair.compare(*masks, "--loose")) == (0, [SAME, "the mask b matched nothing"])
+    assert printed(pair.compare(*masks))[1][:2] == [FIRST, "  body: same JSON, different formatting"]
+
+
+def test_changes_are_sent_only_with_the_option_and_in_order(pair: ServicePair) -> None:
+    pair.start(Response(), Response())
+    calls = [
+        {"path": PATH},
+        {"method": "PUT", "path": PATH, "body": {"sessionId": 1}, "headers": {"Idempotency-Key": "1"}},
+        {"method": "PUT", "path": PATH, "body": "{ }"},
+    ]
+
+    skipped = pair.compare(calls=calls)
+    sent_before = len(pair.requests["new"])
+    sent = pair.compare("--changes", calls=calls)
+
+    assert printed(skipped) == (0, [f"{SAME}, 2 skipped because they change data (--changes)"])
+    assert sent_before == 1
+    assert (sent.exit_code, sent.stdout) == (0, "3 same, 0 different\n")
+    assert sent.stderr == "warning: calls that change data are sent to all services\ncomparing\n"
+    assert [
+        (each.method, each.body, each.headers.get("content-type")) for each in pair.requests["new"][1:]
+    ] == [
+        ("GET", b"", None),
+        ("PUT", b'{"sessionId":1}', "application/json"),
+        ("PUT", b"{ }", "application/json"),
+    ]
+
+
+def test_the_recording_can_replace_the_old_service(pair: ServicePair) -> None:
+    pair.start(Response(), Response(body=b'{"a":1}'))
+    del pair.addresses["old"]
+    calls = [
+        {"path": PATH, "answer": '{"a":1}'},
+        {"path": PATH, "answer": '{"a":1}', "status": 404},
+        {"path": PATH},
+    ]
+
+    assert printed(pair.compare("--recorded", calls=calls)) == (
+        2,
+        [
+            FIRST.replace("1", "2", 1),
+            "  status: 404 -> 200",
+            FIRST.replace("1", "3", 1),
+            "  not compared: the file contains no response",
+            "1 same, 1 different, 1 not compared",
+        ],
+    )
+
+
+# --- calls that cannot be compared ---
+
+
+def test_an_unreachable_service_ends_the_command(pair: ServicePair) -> None:
+    pair.start(Response(), Response())
+    pair.addresses["new"] = "http://127.0.0.1:1"
+
+    result = pair.compare()
+
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr == (
+        "comparing\ncare-gateway: http://127.0.0.1:1 cannot be reached: Connection refused\n"
+    )
+
+
+def test_a_call_without_a_response_is_not_compared(pair: ServicePair) -> None:
+    pair.start(Response(), lambda request: None if request.path == PATH else Response())
+
+    assert printed(pair.compare(calls=[{"path": PATH}, {"path": "/livez"}])) == (
+        2,
+        [
+            FIRST,
+            "  not compared: the new service: connection closed",
+            "1 same, 0 different, 1 not compared",
+        ],
+    )
+
+
+def test_no_calls_are_no_success(pair: ServicePair) -> None:
+    pair.start(Response(), Response())
+
+    assert printed(pair.compare(calls=[])) == (2, ["0 same, 0 different"])
+
+
+def test_a_token_that_only_the_new_service_rejects_is_no_difference(pair: ServicePair) -> None:
+    pair.start(Response(), Response(status=401))
+
+    assert printed(pair.compare()) == (
+        2,
+        [
+            FIRST,
+            "  not compared: the new service rejects the token (401)",
+            "0 same, 0 different, 1 not compared",
+        ],
+    )
+
+
+REJECTED: dict[str, tuple[list[dict[str, Any]], str]] = {
+    "unknown user": (
+        [{"path": PATH, "userName": "caregiver-9"}],
+        "line 1: the old service has no token of this caregiver; add it to a file given with --caregivers",
+    ),
+    "invalid line": ([{"path": PATH}, {"path": "gateway"}], "{file}, line 2: path: must be a path like "
+        "/gateway/profile/client/session?time-state=RUNNING"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", REJECTED)
+def test_an_unusable_call_ends_the_command_with_its_line(pair: ServicePair, case: str) -> None:
+    calls, sentence = REJECTED[case]
+    pair.start(Response(), Response())
+
+    result = pair.compare(calls=calls)
+
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr.splitlines()[-1] == (
+        f"care-gateway: {sentence.format(file=pair.folder / 'calls.jsonl')}"
+    )
+
+
+# --- tokens and connections ---
+
+
+def test_a_redirect_is_not_followed(pair: ServicePair) -> None:
+    received: list[Request] = []
+
+    def handler(request: Request) -> Response:
+        received.append(request)
+        return Response()
+
+    other = pair.stack.enter_context(fake_service(handler))
+    pair.start(Response(), Response(302, b"{}", {**JSON, "Location": other}))
+
+    exit_code, lines = printed(pair.compare())
+
+    assert (exit_code, lines[1:3], received) == (
+        1,
+        ["  status: 200 -> 302", f"  header location: nothing -> text of {len(other)}"],
+        [],
+    )
+
+
+def test_tokens_can_be_in_the_environment_and_differ_between_the_services(
+    pair: ServicePair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pair.start(Response(), Response())
+    monkeypatch.setenv("NEW_TOKENS", "caregiver-1 another-token")
+
+    assert printed(pair.compare("--new-caregivers", "env:NEW_TOKENS")) == (0, [SAME])
+    assert [pair.requests[name][0].headers["authorization"] for name in ("old", "new")] == [
+        "bearer caregiver-token-1",
+        "bearer another-token",
+    ]
+
+
+def test_an_overloaded_service_gets_the_request_again(pair: ServicePair) -> None:
+    busy = iter([Response(503, headers=BUSY), Response(429, headers=BUSY)])
+    pair.start(Response(), lambda request: next(busy, Response()))
+
+    assert printed(pair.compare()) == (0, [SAME])
+
+
+def test_a_read_is_repeated_after_a_closed_connection_and_a_change_is_not(pair: ServicePair) -> None:
+    """The change may have arrived. The service may have closed the reused connection of a read meanwhile."""
+    closed: set[str] = set()
+
+    def handler(request: Request) -> Response | None:
+        if request.path != PATH or request.method in closed:
+            return Response()
+        closed.add(request.method)
+        return None
+
+    pair.start(Response(), handler)
+    calls = [
+        {"path": "/livez", "role": "NOBODY"},
+        {"path": PATH},
+        {"method": "PUT", "path": PATH, "body": {}},
+    ]
+
+    result = pair.compare("--changes", calls=calls)
+
+    assert (result.exit_code, result.stdout.splitlines()) == (
+        2,
+        [
+            f"line 3: PUT {PATH} (caregiver)",
+            "  not compared: the new service: connection closed",
+            "2 same, 0 different, 1 not compared",
+        ],
+    )
+    assert [each.method for each in pair.requests["new"]] == ["GET", "GET", "GET", "PUT"]

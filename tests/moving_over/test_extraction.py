@@ -1,0 +1,189 @@
+"""Gaps of a recording are reported; an unreadable response is rejected with its line and member."""
+
+from copy import deepcopy
+from pathlib import Path
+from zoneinfo import ZoneInfo
+
+import orjson
+import pytest
+
+from moving_over import LegacyMigrationError
+from moving_over.extraction import Gap, Recording, extract
+from moving_over.recorded_calls import read_calls
+from tests.moving_over.recordings import (
+    PATHS,
+    Change,
+    Line,
+    in_body,
+    item,
+    line,
+    several,
+    without,
+    write_lines,
+)
+
+
+def extracted(file: Path, lines: list[Line], zone: str = "UTC") -> Recording:
+    write_lines(file, lines)
+    return extract(file, ZoneInfo(zone), read_calls(file), lambda: read_calls(file))
+
+
+GAPS: dict[str, tuple[Change, dict[Gap, list[str]]]] = {
+    "a list": (without(3), {Gap.LIST: ["caregiver caregiver-1: FUTURE was not requested"]}),
+    "the first page": (
+        without(1),
+        {
+            Gap.LIST: ["caregiver caregiver-1: RUNNING: page 0 of 2"],
+            Gap.ASSIGNMENT: ["session 1 of caregiver 1: 1 of 2", "session 4 of caregiver 1: 0 of 1"],
+        },
+    ),
+    "too many pages to enumerate": (
+        in_body(3, lambda body: body.update(totalElements=2**31 - 1, totalPages=2**30)),
+        {Gap.LIST: ["caregiver caregiver-1: FUTURE: page 1 of 1,073,741,824 and 1,073,741,822 more"]},
+    ),
+    "a caregiver": (without(5, 6, 7), {Gap.ASSIGNMENT: ["session 5 of caregiver 2: 0 of 1"]}),
+    "a client": (without(8, 9, 10), {Gap.SESSION: ["session 3 of client 1", "session 1 of client 1"]}),
+    "answers": (item(5, answers=[]), {Gap.ANSWERS: ["assignment 5"]}),
+    "items of a list that changed": (
+        in_body(2, lambda body: body.update(totalElements=4)),
+        {Gap.LIST: ["caregiver caregiver-1: RUNNING: it changed while it was recorded"]},
+    ),
+    "one title for both roles": (item(8, title="Another"), {Gap.CONTRADICTION: ["session 1: title"]}),
+    "correct counters": (
+        item(8, completedAssignmentCount=2, pendingAssignmentCount=0, lastAssignmentScore=71),
+        {
+            Gap.CONTRADICTION: [
+                "session 1: completedAssignmentCount",
+                "session 1: pendingAssignmentCount",
+                "session 1: lastAssignmentScore",
+            ]
+        },
+    ),
+    "the right list of a session": (
+        item(9, runningStatus="RUNNING"),
+        {Gap.CONTRADICTION: ["session 2: in the list of FUTURE sessions"]},
+    ),
+    "one name of a book": (item(4, name="Another"), {Gap.CONTRADICTION: ["book 3: name"]}),
+    "one start of an assignment": (
+        lambda lines: lines.append({
+            "path": f"{PATHS['caregiver']}/5", "userName": "caregiver-2",
+            "answer": {**orjson.loads(lines[4]["answer"])["content"][0], "startDate": "2026/11/21 09:00"},
+        }),
+        {Gap.CONTRADICTION: ["assignment 5: content"]},
+    ),
+    "known members": (
+        several(item(4, rating=5), item(8, documents=[{"id": 1}], feedbacks=None)),
+        {
+            Gap.IGNORED: [
+                "rating of the assignment: unknown member (1 times)",
+                "documents of the session: not empty (1 times)",
+            ]
+        },
+    ),
+    "a current attempt": (
+        item(5, status="PENDING", submitDate=None),
+        {
+            Gap.CONTRADICTION: [
+                "session 5: completedAssignmentCount",
+                "session 5: pendingAssignmentCount",
+                "session 5: lastAssignmentScore",
+            ],
+            Gap.IGNORED: ["earlier attempts: imported, but only GraphQL shows them (1 times)"],
+        },
+    ),
+    "one person per user name": (
+        lambda lines: [each.update(userName="client-1") for each in lines if each["userName"] == "client-2"],
+        {Gap.CONTRADICTION: ["client client-1: pages of several people"]},
+    ),
+    "one user name per person": (
+        lambda lines: lines.append({**lines[7], "userName": "client-3"}),
+        {
+            Gap.LIST: [
+                "client client-3: FUTURE was not requested",
+                "client client-3: COMPLETED was not requested",
+            ],
+            Gap.CONTRADICTION: ["client 1: two user names"],
+        },
+    ),
+    "nothing": (lambda lines: None, {}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", GAPS)
+def test_a_recording_that_lacks_something_is_reported(
+    tmp_path: Path, complete: list[Line], case: str
+) -> None:
+    change, gaps = GAPS[case]
+    lines = deepcopy(complete)
+    change(lines)
+
+    recording = extracted(tmp_path / "recording.jsonl", lines)
+
+    assert {gap: list(texts) for gap, texts in recording.gaps.items() if texts} == gaps
+
+
+UNREADABLE: dict[str, tuple[Change, str]] = {
+    "not JSON": (
+        line(2, answer="<html>"), "line 2: in the response, Invalid JSON: expected value at line 1 column 1"
+    ),
+    "not a page": (line(2, answer={"message": "no"}), "line 2: in the response, content: Field required"),
+    "another status": (line(2, status=401), "line 2: status is 401: only responses with 200 can be imported"),
+    "no user": (line(2, userName=None), "line 2: userName is missing: whose token was used?"),
+    "no response": (line(2, answer=None), "line 2: answer and file are missing"),
+    "no time state": (
+        line(2, path="/gateway/profile/client/session"), "line 2: path must have one valid time-state"
+    ),
+    "a wrong number of items": (
+        in_body(2, lambda body: body.update(numberOfElements=9)),
+        "line 2: in the response, numberOfElements is not the number of items in content",
+    ),
+    "a wrong number of pages": (
+        in_body(2, lambda body: body.update(totalPages=9)),
+        "line 2: in the response, totalPages does not fit totalElements and size",
+    ),
+    "a date in another format": (
+        item(1, 1, assignDate="2026-11-21"),
+        "line 1: in the response, content[1].assignDate: must be a date like 2026/11/21 09:00, "
+        "of the years 1900 to 2999",
+    ),
+    "an unknown status": (
+        item(1, 1, status="DONE"),
+        "line 1: in the response, content[1].status: Input should be 'PENDING' or 'COMPLETE'"
+    ),
+    "a submission without a date": (
+        item(2, submitDate=None),
+        "line 2: in the response, content[0]: status COMPLETE requires submitDate and vice versa",
+    ),
+    "answers of another assignment": (
+        in_body(2, lambda body: body["content"][0]["answers"][0].update(assignmentId=4)),
+        "line 2: in the response, content[0]: answers contains the assignmentId of another assignment",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", UNREADABLE)
+def test_an_unreadable_response_is_rejected_with_line_and_member(
+    tmp_path: Path, complete: list[Line], case: str
+) -> None:
+    change, sentence = UNREADABLE[case]
+    lines, file = deepcopy(complete), tmp_path / "recording.jsonl"
+    change(lines)
+
+    with pytest.raises(LegacyMigrationError) as error:
+        extracted(file, lines)
+
+    assert str(error.value) == f"{file}, {sentence}"
+
+
+def test_a_local_time_that_a_clock_change_skips_is_rejected(tmp_path: Path, complete: list[Line]) -> None:
+    lines, file = deepcopy(complete), tmp_path / "recording.jsonl"
+    item(1, startDate="2026/03/29 02:30")(lines)
+
+    extracted(file, lines, "UTC")
+    with pytest.raises(LegacyMigrationError) as error:
+        extracted(file, lines, "Europe/Berlin")
+
+    assert str(error.value) == (
+        f"{file}, line 1: in the response, content[0].startDate: is skipped by a clock change in "
+        "Europe/Berlin: is CARE_TIME_ZONE that of the old service?"
+    )

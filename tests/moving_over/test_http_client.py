@@ -1,0 +1,43 @@
+"""The old service cannot send a response without end. Each response on a connection has its own limits."""
+
+from contextlib import closing
+
+import pytest
+
+from moving_over.http_client import Connection, RequestFailed, read_address
+from tests.auth.test_limited_http import ENDLESS, serving
+from tests.moving_over.services import Response, fake_service
+
+
+@pytest.mark.parametrize("name", ENDLESS)
+def test_an_endless_response_of_the_old_service_is_rejected(name: str) -> None:
+    with serving(*ENDLESS[name]) as url:
+        connection = Connection(read_address(url), timeout=30, max_bytes=200_000)
+        with pytest.raises(RequestFailed) as refusal:
+            connection.send("GET", "/", None, {})
+
+    assert str(refusal.value) == "the response is too long"
+
+
+def test_an_endless_response_of_the_old_service_ends_in_time() -> None:
+    with serving(*ENDLESS["interim responses"]) as url:
+        connection = Connection(read_address(url), timeout=0.1, max_bytes=10**12)
+        with pytest.raises(RequestFailed) as refusal:
+            connection.send("GET", "/", None, {})
+
+    assert str(refusal.value) == "no complete response in time"
+
+
+def test_each_response_on_a_connection_has_its_own_limits() -> None:
+    with (
+        fake_service(lambda request: Response(body=b"x" * 700)) as url,
+        closing(Connection(read_address(url), timeout=30, max_bytes=1000)) as connection,
+    ):
+        connections = set()
+        for _ in range(3):
+            assert len(connection.send("GET", "/", None, {}).body) == 700
+            assert connection.connection is not None
+            connections.add(connection.connection)
+            assert connection.connection.sock.gettimeout() == 30
+
+    assert len(connections) == 1

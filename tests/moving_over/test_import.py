@@ -1,0 +1,231 @@
+"""`import` loads a recording in one transaction; an incomplete one only with --partial."""
+
+from copy import deepcopy
+from pathlib import Path
+
+import orjson
+import pytest
+
+from app.db.session_counters import differences
+from app.settings import Settings
+from tests.callers import load, run_read
+from tests.cli.conftest import Command, assert_rejected
+from tests.db import raw
+from tests.factories import a_book, a_caregiver, a_client, a_module
+from tests.moving_over.conftest import serving
+from tests.moving_over.recordings import Change, Line, in_body, item, several, without, write_lines
+
+pytestmark = pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
+
+INCOMPLETE = "care-gateway: the recording is incomplete; nothing was imported (--partial imports the rest)\n"
+COUNTS = "2 caregivers, 2 clients, 2 modules, 3 books, 5 sessions, 5 assignments, 3 answer sets\n"
+BOOKS = "books without questions; add them with `care-gateway books import`:\n"
+COUNTED = ("session", "assignment", "answer_set", "caregiver")
+EMPTY = dict.fromkeys(COUNTED, 0)
+
+
+def stored(settings: Settings) -> dict[str, int]:
+    found = raw.row_counts(settings.database)
+    return {name: found[name] for name in COUNTED}
+
+
+LIST = "incomplete lists"
+SESSION = "sessions on no client's page, skipped with their assignments"
+ASSIGNMENT = "assignments on no caregiver's page"
+ANSWERS = "missing answers: the list omits them, and the assignment was not requested by its id"
+CONTRADICTION = "contradictions; the last value is used"
+
+# The change; the report; the sessions, assignments and answer sets that --partial imports.
+PARTIAL: dict[str, tuple[Change, str, tuple[int, int, int]]] = {
+    "the first page is missing": (
+        without(1),
+        f"{LIST}:\n  caregiver caregiver-1: RUNNING: page 0 of 2\n"
+        f"{ASSIGNMENT}:\n  session 1 of caregiver 1: 1 of 2\n  session 4 of caregiver 1: 0 of 1\n",
+        (5, 3, 3),
+    ),
+    "a caregiver is missing": (
+        without(5, 6, 7), f"{ASSIGNMENT}:\n  session 5 of caregiver 2: 0 of 1\n", (5, 4, 2)
+    ),
+    "a client is missing": (
+        without(8, 9, 10), f"{SESSION}:\n  session 3 of client 1\n  session 1 of client 1\n", (2, 2, 1)
+    ),
+    "answers are missing": (item(5, answers=[]), f"{ANSWERS}:\n  assignment 5\n", (5, 5, 2)),
+    "a title differs": (
+        item(8, title="Another"), f"{CONTRADICTION}:\n  session 1: title\n", (5, 5, 3)
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", PARTIAL)
+def test_an_incomplete_recording_is_imported_only_with_the_option(
+    settings: Settings, command: Command, tmp_path: Path, complete: list[Line], case: str
+) -> None:
+    change, report, imported = PARTIAL[case]
+    lines = deepcopy(complete)
+    change(lines)
+    file = write_lines(tmp_path / "recording.jsonl", lines)
+
+    rejected = command("import", str(file))
+    before = stored(settings)
+    partial = command("import", str(file), "--partial")
+
+    assert (rejected.exit_code, rejected.stdout) == (2, "")
+    assert rejected.stderr == f"reading\n{report}{INCOMPLETE}"
+    assert before == EMPTY
+    assert partial.exit_code == 0
+    assert partial.stderr.startswith(f"reading\nimporting\n{report}")
+    assert tuple(stored(settings).values())[:3] == imported
+    assert run_read(settings.database, differences()) == []
+
+
+def test_a_recording_is_imported_once(
+    settings: Settings, command: Command, tmp_path: Path, complete: list[Line]
+) -> None:
+    file = write_lines(tmp_path / "recording.jsonl", complete)
+
+    first, second = command("import", str(file)), command("import", str(file), "--partial")
+
+    report = f"{BOOKS}  book 1\n  book 2\n  book 3\n"
+    assert (first.exit_code, first.stdout, first.stderr) == (0, COUNTS, f"reading\nimporting\n{report}")
+    assert (second.exit_code, second.stdout) == (2, "")
+    assert second.stderr == (
+        "reading\ncare-gateway: session 1 is in the database already: was this recording imported before? "
+        "Nothing was imported\n"
+    )
+
+
+def test_data_that_the_pages_lack_is_null_or_empty(
+    settings: Settings, command: Command, tmp_path: Path, complete: list[Line]
+) -> None:
+    command("import", str(write_lines(tmp_path / "recording.jsonl", complete)))
+    query = """{
+      assignments { nodes { legacyId endDate lateness { state } reminders { id } feedbacks { id } } }
+      sessions(timeState: COMPLETED) { nodes { closeDate } }
+    }"""
+    extend = """mutation {
+      extendAssignment(input: {assignmentId: "2", endDate: "2026-12-24T10:00:00Z"}) {
+        assignment { endDate }
+        userErrors { code }
+      }
+    }"""
+
+    with serving(settings) as new:
+        found = new.as_caregiver(1).data(query)
+        extended = new.as_caregiver(1).data(extend)
+
+    assert found == {
+        "assignments": {
+            "nodes": [
+                {
+                    "legacyId": number,
+                    "endDate": None,
+                    "lateness": {"state": "ON_TIME"},
+                    "reminders": [],
+                    "feedbacks": [],
+                }
+                for number in ("4", "3", "2", "1")
+            ]
+        },
+        "sessions": {"nodes": [{"closeDate": None}]},
+    }
+    assert extended == {
+        "extendAssignment": {"assignment": {"endDate": "2026-12-24T10:00:00Z"}, "userErrors": []}
+    }
+
+
+def test_equal_people_and_books_may_be_stored_already(
+    settings: Settings, command: Command, tmp_path: Path, complete: list[Line]
+) -> None:
+    """A catalogue with questions, which no page contains, can be imported before."""
+    load(
+        settings.database,
+        [
+            a_caregiver(1, userName=None), a_caregiver(2), a_module(1),
+            a_book(1, name="Sleep diary", questions=[{"text": "How long?", "kind": "NUMBER"}]),
+        ],
+    )  # fmt: skip
+
+    result = command("import", str(write_lines(tmp_path / "recording.jsonl", complete)))
+
+    assert (result.exit_code, result.stdout) == (
+        0,
+        "2 clients, 1 module, 2 books, 5 sessions, 5 assignments, 3 answer sets\n",
+    )
+    assert result.stderr == (
+        f"reading\nimporting\n{BOOKS}  book 2\n  book 3\n"
+        "people without an account; add it with `care-gateway account link`:\n  caregiver 1\n"
+    )
+    assert raw.run(settings.database, "SELECT text FROM question") == [("How long?",)]
+
+
+def test_a_stored_name_or_user_that_differs_is_a_contradiction(
+    settings: Settings, command: Command, tmp_path: Path, complete: list[Line]
+) -> None:
+    load(settings.database, [a_caregiver(1, userName="another"), a_module(1), a_book(1, name="Another")])
+
+    rejected = command("import", str(write_lines(tmp_path / "recording.jsonl", complete)))
+
+    gaps = [
+        f"  {which} is different in the database, which keeps its value\n"
+        for which in ("caregiver 1: userName", "book 1: name")
+    ]
+    assert rejected.stderr == f"reading\n{CONTRADICTION}:\n{''.join(gaps)}{INCOMPLETE}"
+
+
+def test_an_erased_client_contradicts_nothing(
+    settings: Settings, command: Command, tmp_path: Path, complete: list[Line]
+) -> None:
+    load(settings.database, [a_client(1)])
+    assert command("erase", "--id", "1", "--yes").exit_code == 0
+
+    result = command("import", str(write_lines(tmp_path / "recording.jsonl", complete)))
+
+    assert result.exit_code == 0
+    assert result.stderr.startswith(
+        "reading\nimporting\nerased clients, whose rows were skipped:\n  client 1\n"
+    )
+
+
+INVALID: dict[str, tuple[Change, str]] = {
+    "an unreadable response": (
+        item(1, 1, status="DONE"),
+        "line 1: in the response, content[1].status: Input should be 'PENDING' or 'COMPLETE'"
+    ),
+    "one identifier of two clients": (
+        several(*(item(line, clientOpptId="OPPT-2") for line in (8, 9, 10))),
+        "line 1: opptId: exists already",
+    ),
+    "one id of two answer sets": (
+        in_body(5, lambda body: body["content"][0]["answers"][0].update(id=1)),
+        "line 5: id: 1 exists already",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", INVALID)
+def test_an_invalid_recording_is_rejected_even_with_partial(
+    settings: Settings, command: Command, tmp_path: Path, complete: list[Line], case: str
+) -> None:
+    change, sentence = INVALID[case]
+    lines = deepcopy(complete)
+    change(lines)
+    file = write_lines(tmp_path / "recording.jsonl", lines)
+
+    rejected = command("import", str(file), "--partial")
+
+    assert (rejected.exit_code, rejected.stdout) == (2, "")
+    assert rejected.stderr.splitlines()[-1] == f"care-gateway: {file}, {sentence}"
+    assert stored(settings) == EMPTY
+
+
+def test_a_folder_without_an_index_and_another_file_with_partial_are_rejected(
+    command: Command, tmp_path: Path
+) -> None:
+    file = tmp_path / "world.jsonl"
+    file.write_bytes(orjson.dumps(a_module(1)))
+
+    no_index, no_recording = command("import", str(tmp_path)), command("import", str(file), "--partial")
+
+    assert_rejected(no_index, f"{tmp_path}/index.jsonl cannot be read: No such file or directory")
+    assert no_recording.stderr.splitlines()[-1] == "Error: --partial and --update apply to recordings only"
+    assert no_recording.exit_code == 2

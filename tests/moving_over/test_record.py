@@ -1,0 +1,199 @@
+"""`legacy record` writes every page of every user into a private folder, which exists only when complete."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+
+from app.settings import Settings
+from tests import keys
+from tests.callers import load
+from tests.cli.conftest import Command, assert_rejected
+from tests.factories import a_world
+from tests.moving_over.conftest import serving
+from tests.moving_over.services import BUSY, Handler, Request, Response, fake_service, forwarding_to
+
+pytestmark = pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
+
+TOKENS = ("--caregivers", "env:CAREGIVERS", "--clients", "env:CLIENTS")
+
+
+@pytest.fixture(autouse=True)
+def tokens(monkeypatch: pytest.MonkeyPatch) -> None:
+    for role in ("CAREGIVER", "CLIENT"):
+        people = [keys.token(role, f"{role.lower()}-{number}") for number in (1, 2)]
+        monkeypatch.setenv(f"{role}S", "\n".join(people))
+
+
+@pytest.fixture
+def old(settings: Settings) -> Iterator[str]:
+    load(settings.database, a_world())
+    with serving(settings) as gateway, fake_service(forwarding_to(gateway.client)) as address:
+        yield address
+
+
+def test_a_recorded_and_imported_service_compares_equal(
+    old: str, new_settings: Settings, command: Command, tmp_path: Path
+) -> None:
+    folder = tmp_path / "recording"
+
+    recorded = command("legacy", "record", "--old", old, "--to", str(folder), "--size", "1", *TOKENS)
+    imported = command("import", str(folder), database_url=new_settings.database)
+    with serving(new_settings) as gateway, fake_service(forwarding_to(gateway.client)) as new:
+        compared = command("legacy", "compare", "--old", old, "--new", new, *TOKENS, str(folder))
+        with_recording = command("legacy", "compare", "--recorded", "--new", new, *TOKENS, str(folder))
+
+    assert (recorded.exit_code, recorded.stdout) == (0, f"15 responses for 4 users, in {folder}\n")
+    assert (imported.exit_code, imported.stdout) == (
+        0,
+        "2 caregivers, 2 clients, 2 modules, 3 books, 5 sessions, 5 assignments, 3 answer sets\n",
+    )
+    for result in (compared, with_recording):
+        assert (result.exit_code, result.stdout) == (0, "15 same, 0 different\n")
+
+
+def rewriting(handler: Handler) -> Handler:
+    """An old service with its own page size, order of members and indentation."""
+
+    def rewritten(request: Request) -> Response:
+        response = handler(replace(request, path=request.path.replace("size=100", "size=20")))
+        assert response is not None
+        body = orjson.dumps(orjson.loads(response.body), option=orjson.OPT_SORT_KEYS | orjson.OPT_INDENT_2)
+        return Response(response.status, body, {"Content-Type": "application/json;charset=UTF-8"})
+
+    return rewritten
+
+
+def test_a_service_with_another_json_format_can_be_migrated(
+    settings: Settings, new_settings: Settings, command: Command, tmp_path: Path
+) -> None:
+    load(settings.database, a_world())
+    folder = str(tmp_path / "recording")
+    loosely = ("--loose", "--mask", "header:Content-Type")
+
+    with serving(settings) as gateway, fake_service(rewriting(forwarding_to(gateway.client))) as old:
+        recorded = command("legacy", "record", "--old", old, "--to", folder, *TOKENS)
+        imported = command("import", folder, database_url=new_settings.database)
+        with serving(new_settings) as other, fake_service(forwarding_to(other.client)) as new:
+            strict, loose = (
+                command("legacy", "compare", "--old", old, "--new", new, *TOKENS, *more, folder)
+                for more in (("--mask", "size"), (*loosely, "--mask", "size"))
+            )
+
+    assert (recorded.exit_code, imported.exit_code) == (0, 0)
+    assert [*strict.stdout.splitlines()[1:3], strict.stdout.splitlines()[-1]] == [
+        '  header content-type: "application/json;charset=UTF-8" -> "application/json"',
+        "  body: different order of members",
+        "0 same, 12 different",
+    ]
+    assert (loose.exit_code, loose.stdout) == (0, "12 same, 0 different\n")
+
+
+def test_the_files_are_private_and_contain_the_exact_bytes(
+    old: str, command: Command, tmp_path: Path
+) -> None:
+    folder = tmp_path / "recording"
+    command("legacy", "record", "--old", old, "--to", str(folder), *TOKENS)
+
+    files = sorted(folder.iterdir())
+    lines = [orjson.loads(line) for line in (folder / "index.jsonl").read_bytes().splitlines()]
+
+    assert {oct(path.stat().st_mode & 0o777) for path in (folder, *files)} == {"0o700", "0o600"}
+    assert {path.name for path in files} == {"index.jsonl", *(line["file"] for line in lines)}
+    assert [(line["userName"], line["path"].partition("?")[2]) for line in lines] == [
+        (f"{role}-{number}", f"time-state={state}&page=0&size=100")
+        for role in ("caregiver", "client")
+        for number in (1, 2)
+        for state in ("RUNNING", "FUTURE", "COMPLETED")
+    ]
+    assert (folder / lines[7]["file"]).read_bytes().startswith(b'{"content":[{"id":2,"title":"Session 2",')
+    assert not any(b"bearer" in path.read_bytes() or b"eyJ" in path.read_bytes() for path in files)
+
+
+def page(number: int, pages: int, *content: Any, total: int = 2) -> Response:
+    envelope = {"content": content, "totalElements": total, "totalPages": pages, "number": number}
+    return Response(body=orjson.dumps(envelope))
+
+
+def test_a_changing_list_is_read_again_and_omitted_answers_are_requested(
+    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CAREGIVERS", "someone a-token")
+    running = iter([page(0, 2), page(1, 2, total=3), page(0, 2), page(1, 2, {"id": 7, "status": "COMPLETE"})])
+    paths: list[str] = []
+
+    def handler(request: Request) -> Response:
+        paths.append(request.path.removeprefix("/gateway/profile/caregiver/session/assignment"))
+        assert (request.headers["offset"], request.headers["authorization"]) == ("1", "bearer a-token")
+        return next(running) if "RUNNING" in request.path else page(0, 0)
+
+    with fake_service(handler) as address:
+        result = command("legacy", "record", "--old", address, "--to", str(tmp_path / "r"), *TOKENS[:2])
+
+    assert (result.exit_code, result.stdout) == (0, f"5 responses for 1 user, in {tmp_path}/r\n")
+    assert len(list((tmp_path / "r").iterdir())) == 6
+    assert paths == [
+        *(f"?time-state=RUNNING&page={number}&size=100" for number in (0, 1, 0, 1)),
+        "/7",
+        "?time-state=FUTURE&page=0&size=100",
+        "?time-state=COMPLETED&page=0&size=100",
+    ]
+
+
+LIST = "/gateway/profile/caregiver/session/assignment?time-state=RUNNING&page=0&size=100"
+FAILURES: dict[str, tuple[Handler, str]] = {
+    "a rejected token": (
+        lambda request: Response(401), "env:CAREGIVERS, line 1: the service rejects this token (401)"
+    ),
+    "an error": (lambda request: Response(500), f"{LIST} failed with status 500"),
+    "not a page": (lambda request: Response(body=b"<html>"), f"{LIST} does not return a page"),
+    "always the same page": (
+        lambda request: page(0, 2),
+        f"{LIST.replace('page=0', 'page=1')} returns a different page: the service does not support `page`",
+    ),
+    "no response": (lambda request: None, f"{LIST} failed: connection closed"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", FAILURES)
+def test_a_failed_recording_is_reported_in_one_line_and_leaves_no_folder(
+    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, case: str
+) -> None:
+    handler, sentence = FAILURES[case]
+    monkeypatch.setenv("CAREGIVERS", "someone a-token")
+
+    with fake_service(handler) as address:
+        rejected = command("legacy", "record", "--old", address, "--to", str(tmp_path / "r"), *TOKENS[:2])
+
+    assert (rejected.exit_code, rejected.stdout) == (2, "")
+    assert rejected.stderr == f"recording\ncare-gateway: {sentence}\n"
+    assert [path.name for path in tmp_path.iterdir() if path.name.startswith("r")] == []
+
+
+def test_an_overloaded_service_gets_the_request_again(
+    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CAREGIVERS", "someone a-token")
+    busy = iter([Response(503, headers=BUSY), Response(429, headers=BUSY)])
+
+    with fake_service(lambda request: next(busy, page(0, 0))) as address:
+        result = command("legacy", "record", "--old", address, "--to", str(tmp_path / "r"), *TOKENS[:2])
+
+    assert (result.exit_code, result.stdout) == (0, f"3 responses for 1 user, in {tmp_path}/r\n")
+
+
+def test_a_recording_needs_a_new_folder_and_tokens(command: Command, tmp_path: Path) -> None:
+    where = ("--old", "http://127.0.0.1:1", "--to", str(tmp_path))
+
+    rejected = command("legacy", "record", *where, *TOKENS)
+
+    assert rejected.stderr == (
+        f"recording\ncare-gateway: {tmp_path} exists already; a recording needs a new folder\n"
+    )
+    assert_rejected(
+        command("legacy", "record", *where[:2], "--to", str(tmp_path / "new")),
+        "no tokens; give files with --caregivers and --clients",
+    )

@@ -1,0 +1,401 @@
+"""A shadow compares answers of two services, explains noise of the old one, and counts without values."""
+
+import gzip
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from itertools import count
+from pathlib import Path
+
+import orjson
+import pytest
+from click.testing import CliRunner, Result
+from prometheus_client import CollectorRegistry, generate_latest
+
+from app.cli import main
+from app.http.paths import GET_CAREGIVER_ASSIGNMENT, LIST_CLIENT_SESSIONS
+from moving_over.comparison import HEADERS, Comparison, Service
+from moving_over.http_client import Connection, read_address
+from moving_over.http_client import Response as Received
+from moving_over.masks import read_masks
+from moving_over.recorded_calls import Call
+from moving_over.shadow import MAX_BYTES, MAX_WAITING, MAX_WAITING_BYTES, SAMPLE, Shadow, application_in
+from moving_over.shadow_counts import MAX_SERIES, Counts, read_counts
+from tests import keys
+from tests.live.processes import PATIENCE
+from tests.moving_over.services import (
+    JSON,
+    PATH,
+    Handler,
+    Request,
+    Response,
+    fake_service,
+    json_response,
+)
+
+Judged = tuple[str, dict[tuple[str, str], str]]
+SAME: Judged = ("same", {})
+TOKEN = keys.token("CAREGIVER", "caregiver-1")
+
+
+def call(path: str = PATH, method: str = "GET", **headers: str) -> Call:
+    return Call(0, method, path, None, None, headers, None, 0)
+
+
+def idle_shadow(
+    old: str = "http://127.0.0.1:1", new: str = "http://127.0.0.1:1", *masks: str, threads: int = 0
+) -> Shadow:
+    """Without threads the queue is not emptied."""
+    services = (Service(name, read_address(address), []) for name, address in (("old", old), ("new", new)))
+    return Shadow(Comparison(*services, read_masks(masks), HEADERS, concurrency=threads), Counts({}))
+
+
+class Pair:
+    """Compares a response of an old fake service with one of a new one."""
+
+    def __init__(
+        self, stack: ExitStack, old: Response | Handler, new: Response | Handler, *masks: str
+    ) -> None:
+        self.old_requests: list[Request] = []
+        addresses = [
+            stack.enter_context(fake_service(self.counting(old))),
+            stack.enter_context(fake_service(handler_of(new))),
+        ]
+        self.shadow = idle_shadow(*addresses, *masks)
+        self.connections = [Connection(read_address(address), 10, MAX_BYTES) for address in addresses]
+        for each in self.connections:
+            stack.callback(each.close)
+
+    def counting(self, response: Response | Handler) -> Handler:
+        def handler(request: Request) -> Response | None:
+            self.old_requests.append(request)
+            return handler_of(response)(request)
+
+        return handler
+
+    def compare(self) -> Judged:
+        old, new = self.connections
+        answer = old.send_once("GET", PATH, {}, None)
+        return self.shadow.compare(GET_CAREGIVER_ASSIGNMENT, call(), answer, old, new)
+
+
+def handler_of(response: Response | Handler) -> Handler:
+    return response if callable(response) else lambda request: response
+
+
+@pytest.fixture
+def pair() -> Iterator[Callable[..., Pair]]:
+    with ExitStack() as stack:
+        yield lambda *arguments: Pair(stack, *arguments)
+
+
+def different(*found: tuple[str, str]) -> Judged:
+    return "different", dict.fromkeys(found, "different")
+
+
+def explained(*found: tuple[str, str]) -> Judged:
+    return "explained", dict.fromkeys(found, "explained")
+
+
+# --- kinds of differences ---
+
+ITEMS = [{"id": 7, "score": 1}, {"id": 9, "score": 2}]
+KINDS: dict[str, tuple[Response, Response, tuple[str, str]]] = {
+    "status": (json_response({"a": 1}), Response(404), ("200 -> 404", "status")),
+    "header": (Response(), Response(headers={"Content-Type": "text/html"}), ("content-type", "header")),
+    "missing member": (json_response({"content": ITEMS}), json_response({"content": [{"id": 7}, {"id": 9}]}),
+        ("content[*].score", "missing")),
+    "missing item": (json_response({"content": ITEMS}), json_response({"content": ITEMS[:1]}),
+        ("content[*]", "missing")),
+    "extra": (json_response({}), json_response({"drafts": []}), ("drafts", "extra")),
+    "type": (json_response({"score": 1}), json_response({"score": "1"}), ("score", "type")),
+    "value": (json_response([[1, {"a": {"b": 1}}]]), json_response([[1, {"a": {"b": 2}}]]),
+        ("[*][*].a.b", "value")),
+    "order of items": (json_response({"content": ITEMS}), json_response({"content": ITEMS[::-1]}),
+        ("content", "order")),
+    "order of members": (Response(body=b'{"a":1,"b":2}'), Response(body=b'{"b":2,"a":1}'),
+        ("the body", "order")),
+    "writing": (Response(body=b'{"a":1}'), Response(body=b'{"a": 1}'), ("the body", "writing")),
+    "not JSON": (Response(body=b"<a>"), Response(body=b"<b>"), ("the body", "value")),
+    "a name that is a value": (json_response({"mara@example.test": 1}), json_response({}),
+        ("other", "missing")),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", KINDS)
+def test_a_difference_has_a_member_and_a_kind(pair: Callable[..., Pair], case: str) -> None:
+    old, new, found = KINDS[case]
+
+    assert pair(old, new).compare() == different(found)
+
+
+def test_masks_and_equal_answers_are_no_difference(pair: Callable[..., Pair]) -> None:
+    old, new = json_response({"at": 1, "a": 2}), json_response({"at": 2, "a": 2})
+
+    assert pair(old, old).compare() == SAME
+    assert pair(old, new, "at").compare() == SAME
+
+
+def test_gzip_bodies_are_compared_by_their_content(pair: Callable[..., Pair]) -> None:
+    headers = {**JSON, "Content-Encoding": "gzip"}
+    old, new, other = (
+        Response(body=gzip.compress(body, level), headers=headers)
+        for body, level in ((b'{"a":1}', 1), (b'{"a":1}', 9), (b'{"a":2}', 9))
+    )
+    assert old.body != new.body
+
+    assert pair(old, new).compare() == SAME
+    assert pair(old, other).compare() == different(("a", "value"))
+
+
+# --- noise ---
+
+
+def changing(**constant: object) -> Handler:
+    numbers = count()
+    return lambda request: json_response({"requestTime": next(numbers), **constant})
+
+
+def test_a_member_that_differs_between_two_answers_of_the_old_service_is_explained(
+    pair: Callable[..., Pair],
+) -> None:
+    one = pair(changing(score=1), json_response({"requestTime": -1, "score": 2}))
+
+    assert one.compare() == (
+        "different",
+        {("requestTime", "value"): "explained", ("score", "value"): "different"},
+    )
+
+
+def test_learned_noise_needs_no_second_request(pair: Callable[..., Pair]) -> None:
+    one = pair(changing(), json_response({"requestTime": -1}))
+
+    judged = [one.compare() for _ in range(4)]
+
+    assert judged == [explained(("requestTime", "value"))] * 4
+    assert len(one.old_requests) == 4 + 2  # the first two differences
+
+
+def test_a_change_between_two_answers_explains_only_itself(pair: Callable[..., Pair]) -> None:
+    """Otherwise every later difference of the member would be hidden."""
+    answers = iter([json_response({"status": "PENDING"})])
+    complete = json_response({"status": "COMPLETE"})
+    one = pair(lambda request: next(answers, complete), complete)
+    changed = one.compare()
+    one.connections[1] = one.connections[0]
+    answers = iter([json_response({"status": "PENDING"}), complete, json_response({"status": "PENDING"})])
+
+    assert changed == explained(("status", "value"))
+    assert one.compare() == different(("status", "value"))
+
+
+def test_a_status_that_changes_explains_the_difference(pair: Callable[..., Pair]) -> None:
+    answers = iter([json_response({"id": 1})])
+    one = pair(lambda request: next(answers, Response(404)), json_response({"id": 2}))
+
+    assert one.compare() == explained(("id", "value"))
+
+
+def test_a_difference_is_not_counted_if_the_old_service_does_not_answer_again(
+    pair: Callable[..., Pair],
+) -> None:
+    answers = iter([json_response({"a": 1})])
+    one = pair(lambda request: next(answers, None), json_response({"a": 2}))
+
+    assert one.compare() == ("old failed", {})
+
+
+def test_a_sample_of_equal_answers_is_requested_twice(pair: Callable[..., Pair]) -> None:
+    one = pair(json_response({}), json_response({}))
+
+    judged = [one.compare() for _ in range(SAMPLE)]
+
+    assert judged == [SAME] * SAMPLE
+    assert len(one.old_requests) == SAMPLE + 1
+
+
+# --- which answers are queued ---
+
+ANSWER = Received(200, {}, b"{}")
+
+
+@pytest.mark.parametrize(
+    ("one", "queued"),
+    [
+        (call(), 1),
+        (call("/gateway/profile/client/session?time-state=RUNNING"), 1),
+        (call("/gateway/profile/caregiver/session/assignment"), 1),
+        (call("/gateway/profile/caregiver/session/assignment", "PUT"), 0),
+        (call(PATH, "HEAD"), 0),
+        (call(f"{PATH}/answers"), 0),
+        (call("/gateway/profile"), 0),
+    ],
+)
+def test_only_reads_of_the_legacy_paths_are_compared(one: Call, queued: int) -> None:
+    shadow = idle_shadow()
+
+    shadow.offer(one, ANSWER)
+
+    assert (shadow.waiting.qsize(), shadow.counts.of("answers")) == (queued, [])
+
+
+def test_the_queue_is_bounded_by_number() -> None:
+    shadow = idle_shadow()
+
+    for _ in range(MAX_WAITING + 2):
+        shadow.offer(call(), ANSWER)
+
+    assert shadow.waiting.qsize() == MAX_WAITING
+    assert shadow.counts.total("answers", "dropped") == 2
+
+
+def test_the_queue_is_bounded_by_bytes() -> None:
+    shadow = idle_shadow()
+
+    for _ in range(9):
+        shadow.offer(call(), Received(200, {}, bytes(MAX_BYTES)))
+    shadow.offer(call(), Received(200, {}, bytes(MAX_BYTES + 1)))
+
+    assert shadow.waiting.qsize() == 8
+    assert shadow.counts.total("answers", "dropped") == 2
+
+
+def test_an_answer_leaves_the_queue_with_its_bytes() -> None:
+    """One after the other, more bytes than the queue holds at once."""
+    shadow = idle_shadow(threads=1)  # the new service cannot be reached
+    count = 2 * MAX_WAITING_BYTES // MAX_BYTES
+    for number in range(1, count + 1):
+        shadow.offer(call(), Received(200, {}, bytes(MAX_BYTES)))
+        until = time.monotonic() + PATIENCE
+        while sum(found for _, found in shadow.counts.of("answers")) < number:
+            assert time.monotonic() < until
+
+    assert shadow.counts.of("answers") == [((GET_CAREGIVER_ASSIGNMENT, "unknown", "failed"), count)]
+
+
+def test_an_old_service_that_fails_is_counted_and_not_compared() -> None:
+    shadow = idle_shadow()
+
+    shadow.offer(call(), None)
+    shadow.offer(call(), Received(503, {}, b""))
+
+    assert shadow.counts.of("answers") == [((GET_CAREGIVER_ASSIGNMENT, "unknown", "old failed"), 2)]
+
+
+@pytest.mark.parametrize(
+    ("headers", "application"),
+    [
+        ({"authorization": f"bearer {TOKEN}", "user-agent": "app/1"}, "tests"),
+        ({"authorization": f"bearer {keys.token('CLIENT', 'c', client_id=None, azp='web')}"}, "web"),
+        ({"authorization": f"bearer {keys.token('CLIENT', 'c', client_id='a@example.test')}"}, "unknown"),
+        ({"authorization": "bearer x.y.z", "user-agent": "app/1 (x)"}, "app"),
+        ({}, "unknown"),
+    ],
+)
+def test_the_application_is_named_by_the_token_or_the_user_agent(
+    headers: dict[str, str], application: str
+) -> None:
+    assert application_in(call(**headers)) == application
+
+
+def test_a_rejected_token_names_no_application() -> None:
+    shadow = idle_shadow()
+
+    shadow.offer(call(authorization=f"bearer {TOKEN}"), Received(401, {}, b""))
+
+    assert shadow.waiting.get()[1] == "unknown"
+
+
+# --- counts, metrics and the report ---
+
+
+def some_counts(*outcomes: str) -> Counts:
+    counts = Counts({})
+    for outcome in outcomes:
+        found = {("content[*].score", "value"): outcome} if outcome in ("explained", "different") else {}
+        counts.note(LIST_CLIENT_SESSIONS, "web", outcome, found)
+    return counts
+
+
+def test_more_series_than_the_limit_are_counted_as_other() -> None:
+    counts = some_counts("same")
+
+    for number in range(MAX_SERIES):
+        counts.note(
+            LIST_CLIENT_SESSIONS, f"app-{number}", "different", {(f"m{number}", "value"): "different"}
+        )
+
+    assert len(counts.numbers) < MAX_SERIES + 10
+    assert counts.total("answers", "different") == counts.total("differences", "different") == MAX_SERIES
+    assert ((LIST_CLIENT_SESSIONS, "other", "other", "other", "different"), 501) in counts.of("differences")
+
+
+def test_metrics_show_the_counts() -> None:
+    registry = CollectorRegistry()
+    registry.register(some_counts("same", "different"))
+
+    path = f'path="{LIST_CLIENT_SESSIONS}"'
+    assert [line for line in generate_latest(registry).decode().splitlines() if line[0] != "#"] == [
+        f'care_shadow_answers_total{{application="web",outcome="different",{path}}} 1.0',
+        f'care_shadow_answers_total{{application="web",outcome="same",{path}}} 1.0',
+        f'care_shadow_differences_total{{application="web",kind="value",member="content[*].score",'
+        f'outcome="different",{path}}} 1.0',
+    ]
+
+
+def report(file: Path, counts: Counts | None = None) -> Result:
+    if counts is not None:
+        file.write_bytes(orjson.dumps([[*key, number] for key, number in counts.numbers.items()]))
+    return CliRunner().invoke(main, ["legacy", "shadow", "report", "--state", str(file)])
+
+
+def test_the_report_lists_the_counts_and_ends_with_a_verdict(tmp_path: Path) -> None:
+    result = report(
+        tmp_path / "s", some_counts("same", "same", "explained", "different", "dropped", "failed")
+    )
+
+    assert (result.exit_code, result.stdout.splitlines()) == (
+        1,
+        [
+            f"{LIST_CLIENT_SESSIONS}\tweb\tdifferent\t1",
+            f"{LIST_CLIENT_SESSIONS}\tweb\tdropped\t1",
+            f"{LIST_CLIENT_SESSIONS}\tweb\texplained\t1",
+            f"{LIST_CLIENT_SESSIONS}\tweb\tfailed\t1",
+            f"{LIST_CLIENT_SESSIONS}\tweb\tsame\t2",
+            f"{LIST_CLIENT_SESSIONS}\tweb\tcontent[*].score\tvalue\tdifferent\t1",
+            f"{LIST_CLIENT_SESSIONS}\tweb\tcontent[*].score\tvalue\texplained\t1",
+            "4 answers of 1 day, 1 unexplained difference, 1 dropped, 1 failed, 0 old failed",
+        ],
+    )
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "exit_code"),
+    [(["same"], 0), (["explained"], 0), (["same", "different"], 1), (["failed", "dropped"], 3), ([], 3)],
+)
+def test_the_exit_code_of_the_report_is_its_verdict(
+    tmp_path: Path, outcomes: list[str], exit_code: int
+) -> None:
+    assert report(tmp_path / "shadow.json", some_counts(*outcomes)).exit_code == exit_code
+
+
+def test_counts_of_several_days_are_read_again(tmp_path: Path) -> None:
+    counts = some_counts("same")
+    counts.numbers |= {("days", f"2026-11-{day:02}"): 1 for day in range(1, 14)}
+
+    assert report(tmp_path / "s", counts).stdout.endswith(
+        "1 answer of 14 days, 0 unexplained differences, 0 dropped, 0 failed, 0 old failed\n"
+    )
+    assert read_counts(tmp_path / "s").numbers == counts.numbers
+
+
+@pytest.mark.parametrize("content", [None, "", "{", "7", '[["a","b"]]'])
+def test_an_unusable_state_file_is_rejected(tmp_path: Path, content: str | None) -> None:
+    file = tmp_path / "shadow.json"
+    if content is not None:
+        file.write_text(content)
+
+    result = report(file)
+
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr.startswith(f"care-gateway: {file} cannot be read: ")

@@ -1,0 +1,487 @@
+"""`import --update` applies changes of the old service, and keeps changes of the new one."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from functools import partial
+from pathlib import Path
+from random import Random
+
+import orjson
+import pytest
+
+from app.db.drivers.factory import open_database
+from app.db.drivers.interface import Database
+from app.db.session_counters import differences
+from app.settings import Settings
+from tests.callers import load, run_read
+from tests.care.actions import (
+    Verb,
+    a_catalogue,
+    assigning,
+    giving,
+    saving,
+    sessions_with_homework,
+    submitting,
+    withdrawing,
+)
+from tests.cli.conftest import Command
+from tests.db import raw
+from tests.factories import Record, a_book, a_caregiver, a_client, a_session, an_assignment, lines
+from tests.moving_over.conftest import serving
+from tests.moving_over.recordings import PATHS, caller_of, pages
+from tests.moving_over.two_services import PEOPLE, Rows, change_randomly, record, rows_of
+
+
+class Pair:
+    """The databases of an old and a new service; the new one has imported a recording of the old one."""
+
+    def __init__(self, old: Settings, new: Settings, command: Command, folder: Path) -> None:
+        self.old, self.new = old.database, new.database
+        self.settings = {"old": old, "new": new}
+        self.folder, self.command = folder, command
+        self.count = 0
+        load(self.old, [*sessions_with_homework(4, each=4), a_session(5, 2, 2), an_assignment(17, 5)])
+
+    def run(self, *words: str) -> tuple[int, list[str]]:
+        result = self.command(*words, database_url=self.new)
+        assert result.exit_code in (0, 1), result.output
+        return result.exit_code, result.stdout.splitlines()
+
+    def record(self) -> str:
+        self.count += 1
+        return str(record(self.settings["old"], self.folder / f"recording-{self.count}.jsonl"))
+
+    def import_first(self) -> None:
+        assert self.run("import", self.record())[0] == 0
+        questions = self.folder / "books.jsonl"
+        questions.write_bytes(b"\n".join(lines(books())))
+        assert self.run("books", "import", str(questions))[0] == 0
+
+    def pages(self, side: str) -> dict[str, bytes]:
+        with serving(self.settings[side]) as gateway:
+            return {
+                f"{role} {number} {path}": body
+                for role in PATHS
+                for number in PEOPLE
+                for path, body in pages(caller_of(gateway, role, number), role, 5)
+            }
+
+
+def books() -> list[Record]:
+    return [record for record in a_catalogue() if record["kind"] in ("module", "book")]
+
+
+@pytest.fixture
+def pair(settings: Settings, new_settings: Settings, command: Command, tmp_path: Path) -> Pair:
+    return Pair(settings, new_settings, command, tmp_path)
+
+
+# --- random worlds --------------------------------------------------------------------------------
+
+
+def check_followed(pair: Pair, seed: int) -> None:
+    """Only the old service changes: afterwards both show the same bytes."""
+    rng = Random(seed)
+    change_randomly(pair.old, rng, 20)
+    pair.import_first()
+    change_randomly(pair.old, rng, 25)
+    recording = pair.record()
+
+    code, printed = pair.run("import", recording, "--update", "--remove-gone")
+
+    assert (code, printed[-1].endswith("0 conflicts")) == (0, True), printed
+    assert pair.pages("new") == pair.pages("old")
+    assert pair.run("legacy", "reconcile", recording)[0] == 0
+    check_repeated(pair, recording, printed)
+
+
+def check_merged(pair: Pair, seed: int) -> None:
+    """Both change: a row changed here stays; any other is as in the old service, or a conflict."""
+    rng = Random(seed)
+    change_randomly(pair.old, rng, 10)
+    pair.import_first()
+    imported = rows_of(pair.new)
+    change_randomly(pair.new, rng, 12)
+    before = rows_of(pair.new)
+    changed_here = {key for key, row in before.items() if imported.get(key) != row}
+    change_randomly(pair.old, rng, 12)
+    recording, old = pair.record(), rows_of(pair.old)
+
+    code, printed = pair.run("import", recording, "--update", "--remove-gone")
+
+    after, conflicts = rows_of(pair.new), conflicts_in(printed)
+    assert code == bool(conflicts)
+    assert {key: after[key] for key in changed_here} == {key: before[key] for key in changed_here}
+    for key in {*old, *after} - conflicts - changed_here:
+        if key[0] in ("session", "assignment"):
+            assert shown(after, key) == shown(old, key), (key, printed)
+    check_repeated(pair, recording, printed)
+
+
+def check_repeated(pair: Pair, recording: str, printed: list[str]) -> None:
+    """A second update changes nothing and reports the same conflicts."""
+    rows = rows_of(pair.new)
+
+    _, again = pair.run("import", recording, "--update", "--remove-gone")
+
+    assert (conflicts_in(again), again[-1]) == (conflicts_in(printed), printed[-1].split(", ")[-1])
+    assert rows_of(pair.new) == rows
+    assert run_read(pair.new, differences()) == []
+
+
+def conflicts_in(printed: list[str]) -> set[tuple[str, int]]:
+    words = [line.split("\t") for line in printed if line.startswith("conflict\t")]
+    return {(kind, int(number)) for _, kind, number, _ in words}
+
+
+def shown(rows: Rows, key: tuple[str, int]) -> object:
+    """What pages show of a row: nothing if it is withdrawn."""
+    row = rows.get(key)
+    return None if row is None or row.is_withdrawn else row.members
+
+
+@pytest.mark.parametrize("check", [check_followed, check_merged])
+@pytest.mark.parametrize("seed", [1, 2])
+def test_a_random_world_is_updated(pair: Pair, check: Callable[[Pair, int], None], seed: int) -> None:
+    check(pair, seed)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("check", [check_followed, check_merged])
+@pytest.mark.parametrize("seed", range(100, 200))
+def test_many_random_worlds_are_updated(pair: Pair, check: Callable[[Pair, int], None], seed: int) -> None:
+    check(pair, seed)
+
+
+# --- one change each ------------------------------------------------------------------------------
+
+
+def on(pair: Pair, side: str, *verbs: Callable[[Database], Awaitable[object]]) -> None:
+    async def run() -> None:
+        db = await open_database(pair.old if side == "old" else pair.new)
+        try:
+            for verb in verbs:
+                await verb(db)
+        finally:
+            await db.close()
+
+    asyncio.run(run())
+
+
+def test_changes_of_the_old_service_are_applied_counted_and_audited(pair: Pair) -> None:
+    pair.import_first()
+    on(pair, "old", *(partial(submitting("3"), number=each) for each in (1, 2)), partial(assigning, number=1))
+    recording = pair.record()
+
+    first = pair.run("import", recording, "--update")
+    again = pair.run("import", recording, "--update")
+
+    assert first == (0, ["1 assignment added, 2 assignments changed, 0 conflicts"])
+    assert again == (0, ["0 conflicts"])
+    events = "SELECT kind, actor, assignment_id, hand_over_date IS NOT NULL FROM event ORDER BY id"
+    assert [tuple(row) for row in raw.run(pair.new, events)] == [
+        ("ASSIGNED", "SERVICE", 18, True),
+        ("SUBMITTED", "SERVICE", 2, True),
+        ("SUBMITTED", "SERVICE", 1, True),
+    ]
+    records = raw.run(pair.new, "SELECT actor, operation, about FROM audit_record ORDER BY id")
+    assert [tuple(row) for row in records][-2:] == [
+        ("OPERATOR", "import", '[[1,1,{"assignments":[18,2,1]}]]'),
+        ("OPERATOR", "import", "[]"),
+    ]
+    counts = "SELECT assignment_count, completed_assignment_count FROM session WHERE id = 1"
+    assert [tuple(row) for row in raw.run(pair.new, counts)] == [(5, 2)]
+    assert run_read(pair.new, differences()) == []
+
+
+# The change here, the change in the old service, and the reported conflict.
+CONFLICTS: dict[str, tuple[str, str, str]] = {
+    "a draft": ("saving", "submitting", "1\tsubmitDate, status, score, answers, draft"),
+    "a submission": ("submitting", "submitting", "1\tanswers"),
+    "a withdrawal": ("withdrawing", "submitting", "1\tsubmitDate, status, score, answers, withdrawDate"),
+    "a withdrawal there": ("submitting", "withdrawing", "1\tgone from the old service, changed here"),
+    "homework": ("assigning", "assigning_other", "18\tsessionId"),
+}
+VERBS: dict[str, Verb] = {
+    "saving": saving("1"),
+    "submitting": submitting("2"),
+    "withdrawing": withdrawing,
+    "assigning": assigning,
+    "assigning_other": lambda db, number: assigning(db, number + 1),
+}
+
+
+@pytest.mark.parametrize("case", CONFLICTS)
+def test_what_was_changed_here_is_a_conflict_and_stays(pair: Pair, case: str) -> None:
+    here, there, reported = CONFLICTS[case]
+    pair.import_first()
+    on(pair, "new", partial(VERBS[here], number=1))
+    if case == "a submission":
+        on(pair, "new", partial(submitting("0"), number=2))
+        on(pair, "old", partial(submitting("0"), number=3))
+    on(pair, "old", partial(VERBS[there], number=1))
+    before = rows_of(pair.new)
+
+    code, printed = pair.run("import", pair.record(), "--update", "--remove-gone")
+
+    assert (code, printed[-1].split(", ")[-1][2:]) == (1, "conflict" + "s" * (case == "a submission"))
+    assert f"conflict\tassignment\t{reported}" in printed
+    assert {key: rows_of(pair.new)[key] for key in before} == before
+
+
+def test_what_is_gone_is_listed_and_withdrawn_only_with_the_option(pair: Pair) -> None:
+    pair.import_first()
+    on(pair, "old", partial(withdrawing, number=2))
+    recording = pair.record()
+
+    listed = pair.run("import", recording, "--update")
+    compared = pair.run("legacy", "reconcile", recording)
+    removed = pair.run("import", recording, "--update", "--remove-gone")
+
+    assert listed == (0, ["gone\tassignment\t2", "1 gone, 0 conflicts"])
+    assert (compared[0], compared[1][-2:]) == (1, ["only here\tassignment\t2", "1 difference"])
+    assert removed == (0, ["removed\tassignment\t2", "1 removed, 0 conflicts"])
+    assert pair.run("legacy", "reconcile", recording)[0] == 0
+    assert [row[0] for row in raw.run(pair.new, "SELECT kind FROM event")] == ["WITHDRAWN"]
+
+
+def test_a_session_that_is_gone_keeps_its_date_of_closing(pair: Pair) -> None:
+    raw.run(pair.old, "UPDATE session SET is_closed = TRUE WHERE id = 5")
+    pair.import_first()
+    raw.run(pair.new, "UPDATE session SET close_date = start_date WHERE id = 5")
+    raw.run(pair.old, "DELETE FROM assignment WHERE session_id = 5", "DELETE FROM session WHERE id = 5")
+    dates = "SELECT close_date = start_date FROM session WHERE id = 5"
+    recording = pair.record()
+
+    removed = pair.run("import", recording, "--update", "--remove-gone")
+
+    assert removed == (0, ["removed\tassignment\t17", "removed\tsession\t5", "2 removed, 0 conflicts"])
+    assert [bool(row[0]) for row in raw.run(pair.new, dates)] == [True]
+    assert [row[0] for row in raw.run(pair.new, "SELECT kind FROM event")] == ["WITHDRAWN"]
+
+
+def test_an_erased_client_is_not_imported_again(pair: Pair) -> None:
+    pair.import_first()
+    assert pair.run("erase", "--id", "1", "--yes")[0] == 0
+    on(pair, "old", partial(submitting("3"), number=1), partial(assigning, number=1))
+    before = rows_of(pair.new)
+
+    code, printed = pair.run("import", pair.record(), "--update")
+
+    assert (code, printed) == (0, ["22 of erased clients skipped, 0 conflicts"])
+    assert rows_of(pair.new) == before
+    fingerprints = "SELECT DISTINCT fingerprint FROM imported_row WHERE client_id = 1"
+    assert [tuple(row) for row in raw.run(pair.new, fingerprints)] == [("",)]
+
+
+TOKENS = "people without an account; add it with `care-gateway account link`:"
+BOOKS = "books without questions; add them with `care-gateway books import`:"
+
+
+def run_with_lists(pair: Pair, *words: str) -> tuple[int, list[str], list[str]]:
+    """The exit code, the output, and the lists on standard error."""
+    result = pair.command(*words, database_url=pair.new)
+    shown = [
+        line
+        for line in result.stderr.splitlines()
+        if not line.startswith(("reading", "importing", "comparing"))
+    ]
+    return result.exit_code, result.stdout.splitlines(), shown
+
+
+def add_people_and_a_book(pair: Pair) -> None:
+    """Caregiver 3 and client 3, who both have tokens, client 4, whose token is unknown, and a book."""
+    load(
+        pair.old,
+        [
+            a_caregiver(3), a_client(3), a_client(4), a_book(9), a_session(6, 3, 3), a_session(7, 2, 4),
+            an_assignment(18, 6, book=9),
+        ],
+    )  # fmt: skip
+
+
+def test_new_people_get_accounts_and_what_remains_is_listed(pair: Pair) -> None:
+    pair.import_first()
+    add_people_and_a_book(pair)
+    recording = str(record(pair.settings["old"], pair.folder / "new.jsonl", (1, 2, 3)))
+
+    code, printed, lists = run_with_lists(pair, "import", recording, "--update", "--partial")
+    reconciled = run_with_lists(pair, "legacy", "reconcile", recording)
+
+    accounts = pair.run("account", "list")[1]
+    added = [f"1 {kind} added" for kind in ("caregiver", "client", "book", "session", "assignment")]
+    assert (code, printed) == (0, [", ".join([*added, "0 conflicts"])])
+    assert [line.split("\t")[:3] for line in accounts if "\t3\t" in line] == [
+        ["caregiver", "3", "caregiver-3"],
+        ["client", "3", "client-3"],
+    ]
+    assert lists[-2:] == [BOOKS, "  book 9"]
+    assert (reconciled[0], reconciled[1][-1], reconciled[2][-2:]) == (0, "0 differences", lists[-2:])
+
+
+def test_reconcile_finds_a_missing_account(pair: Pair) -> None:
+    pair.import_first()
+    raw.run(pair.new, "UPDATE caregiver SET user_name = NULL WHERE id = 2")
+    recording = pair.record()
+
+    updated = run_with_lists(pair, "import", recording, "--update")
+    reconciled = run_with_lists(pair, "legacy", "reconcile", recording)
+    as_json = orjson.loads(
+        pair.command("legacy", "reconcile", recording, "--json", database_url=pair.new).stdout
+    )
+    assert pair.run("account", "link", "--role", "caregiver", "--id", "2", "--user", "caregiver-2")[0] == 0
+
+    listed = [TOKENS, "  caregiver 2"]
+    assert updated == (0, ["0 conflicts"], listed)
+    assert (reconciled[0], reconciled[1][-2:], reconciled[2]) == (
+        1,
+        ["different\tcaregiver\t2\tuserName", "1 difference"],
+        listed,
+    )
+    assert as_json["peopleWithoutAccount"] == [{"role": "CAREGIVER", "id": 2}]
+    assert (as_json["usersWithoutPerson"], as_json["booksWithoutQuestions"]) == ([], [])
+    assert run_with_lists(pair, "legacy", "reconcile", recording)[::2] == (0, [])
+
+
+def test_a_client_who_was_erased_before_a_restore_is_not_imported(pair: Pair) -> None:
+    """The restored database has neither the client nor a fingerprint of an imported row."""
+    erased = pair.folder / "erased"
+    erased.write_text("1\n")
+    assert pair.run("tombstones", "apply", str(erased))[0] == 0
+    recording = pair.record()
+    listed = ["erased clients, whose rows were skipped:", "  client 1"]
+
+    imported = run_with_lists(pair, "import", recording)
+    updated = run_with_lists(pair, "import", recording, "--update")
+    reconciled = run_with_lists(pair, "legacy", "reconcile", recording)
+
+    counts = "2 caregivers, 1 client, 1 module, 1 book, 1 session, 1 assignment"
+    skipped = "21 of erased clients skipped, 0 conflicts"
+    assert (imported[:2], imported[2][:2]) == ((0, [counts]), listed)
+    assert (updated[:2], updated[2][:2]) == ((0, [skipped]), listed)
+    assert (reconciled[0], reconciled[1][-2:]) == (0, ["21 of erased clients not compared", "0 differences"])
+    clients = raw.run(pair.new, "SELECT client_id FROM session UNION SELECT client_id FROM imported_row")
+    assert {row[0] for row in clients} == {2, None}
+
+
+def test_reconcile_leaves_out_an_erased_client_who_is_gone_from_the_old_service(pair: Pair) -> None:
+    pair.import_first()
+    assert pair.run("erase", "--id", "1", "--yes")[0] == 0
+    raw.run(
+        pair.old,
+        *(f"DELETE FROM {table} WHERE client_id = 1" for table in ("reminder", "assignment", "session")),
+    )
+
+    code, printed = pair.run("legacy", "reconcile", pair.record())
+
+    assert (code, printed[-1]) == (0, "0 differences"), printed
+
+
+@pytest.mark.parametrize("moment", ["2026-10-25T00:30:00.000000Z", "2026-10-25T01:30:00.000000Z"])
+def test_both_moments_of_a_repeated_local_time_are_equal_to_the_recorded_one(pair: Pair, moment: str) -> None:
+    """A page has 2026/10/25 02:30 for both."""
+    raw.run(pair.old, f"UPDATE assignment SET assign_date = '{moment}' WHERE id = 1")
+    there = pair.settings["old"].model_copy(update={"time_zone": "Europe/Berlin"})
+    recording = str(record(there, pair.folder / "recording.jsonl"))
+
+    result = pair.command("legacy", "reconcile", recording, database_url=pair.old, time_zone="Europe/Berlin")
+
+    assert (result.exit_code, result.stdout.splitlines()[-1]) == (0, "0 differences")
+
+
+def test_feedback_without_a_score_keeps_a_score_that_an_update_has_changed(pair: Pair) -> None:
+    on(pair, "old", partial(submitting("3"), number=1))
+    pair.import_first()
+    on(pair, "old", partial(giving("Well done", 7), number=1))
+    assert pair.run("import", pair.record(), "--update") == (0, ["1 assignment changed, 0 conflicts"])
+
+    on(pair, "new", partial(giving("Thank you"), number=1))
+
+    assert [tuple(row) for row in raw.run(pair.new, "SELECT score FROM assignment WHERE id = 1")] == [(7,)]
+    assert [tuple(row) for row in raw.run(pair.new, "SELECT score FROM answer_set")] == [(7,)]
+
+
+def test_a_database_without_fingerprints_takes_equal_rows_as_imported(pair: Pair) -> None:
+    """Fingerprints are missing after an import by an earlier version."""
+    first = pair.record()
+    pair.import_first()
+    raw.run(pair.new, "DELETE FROM imported_row")
+    on(pair, "old", partial(submitting("3"), number=1))
+    second = pair.record()
+
+    unknown = pair.run("import", second, "--update")
+    raw.run(pair.new, "DELETE FROM imported_row")
+    known = [pair.run("import", each, "--update") for each in (first, second)]
+
+    assert unknown == (1, ["conflict\tassignment\t1\tsubmitDate, status, score, answers", "1 conflict"])
+    assert known == [(0, ["0 conflicts"]), (0, ["1 assignment changed, 0 conflicts"])]
+
+
+def test_reconcile_names_what_differs_without_a_change(pair: Pair) -> None:
+    pair.import_first()
+    recording = pair.record()
+    assert pair.run("legacy", "reconcile", recording) == (
+        0,
+        [
+            "caregiver\t2 recorded\t2 here",
+            "client\t2 recorded\t2 here",
+            "module\t1 recorded\t1 here",
+            "book\t1 recorded\t1 here",
+            "session\t5 recorded\t5 here",
+            "assignment\t17 recorded\t17 here",
+            "0 differences",
+        ],
+    )
+    raw.run(
+        pair.new,
+        "UPDATE session SET title = 'Other', start_date = create_date WHERE id = 2",
+        "UPDATE assignment SET withdraw_date = assign_date WHERE id = 17",
+    )
+    on(pair, "new", partial(submitting("1"), number=1), partial(assigning, number=3))
+    before = rows_of(pair.new)
+
+    code, printed = pair.run("legacy", "reconcile", recording)
+    as_json = pair.command("legacy", "reconcile", recording, "--json", database_url=pair.new)
+
+    assert (code, printed[5:]) == (
+        1,
+        [
+            "assignment\t17 recorded\t17 here",
+            "answer_set\t0 recorded\t1 here",
+            "caregiver 1\tanswer_set\t0 recorded\t1 here",
+            "caregiver 1\tassignment\t16 recorded\t17 here",
+            "caregiver 2\tassignment\t1 recorded\t0 here",
+            "missing here\tassignment\t17",
+            "only here\tassignment\t18",
+            "different\tsession\t2\ttitle, startDate",
+            "different\tassignment\t1\tsubmitDate, status, score, answers",
+            "4 differences",
+        ],
+    )
+    found = orjson.loads(as_json.stdout)
+    assert as_json.exit_code == 1
+    assert found["equal"] is False
+    assert found["missingHere"] == [{"kind": "assignment", "id": 17}]
+    assert found["onlyHere"] == [{"kind": "assignment", "id": 18}]
+    assert found["different"][0] == {"kind": "session", "id": 2, "members": ["title", "startDate"]}
+    assert found["caregivers"]["2"]["assignment"] == {"recorded": 1, "here": 0}
+    assert rows_of(pair.new) == before
+
+
+def test_an_incomplete_recording_removes_nothing(pair: Pair) -> None:
+    pair.import_first()
+    lines = Path(pair.record()).read_bytes().splitlines(keepends=True)
+    cut = pair.folder / "cut.jsonl"
+    cut.write_bytes(b"".join(lines[1:]))
+
+    refused = pair.command("import", str(cut), "--update", database_url=pair.new)
+    partly = pair.command("import", str(cut), "--update", "--partial", "--remove-gone", database_url=pair.new)
+
+    assert (refused.exit_code, refused.stderr.splitlines()[-1]) == (
+        2,
+        "care-gateway: the recording is incomplete; nothing was imported (--partial imports the rest)",
+    )
+    assert (partly.exit_code, partly.stderr.splitlines()[-1]) == (
+        2,
+        "Error: --remove-gone needs --update, and a complete recording (no --partial)",
+    )
