@@ -48,11 +48,13 @@ def token_in(authorization: str) -> str:
 USUAL = ("Bearer ", "bearer ")  # of other forms the token is verified each time
 # A disabled account is rejected after this time at most (docs/decisions/0009).
 ACCOUNT_CACHE_SECONDS = 5
+RENEWAL_SECONDS = 1
 
 
-@dataclass(frozen=True)
+@dataclass
 class AcceptedToken:
-    """The cached viewer of a token. Until `until` the account is not read again."""
+    """The cached viewer of a token. The first request after `until` reads the account again, and `until`
+    becomes `last`, so that the requests beside it do not read it too."""
 
     token: str
     viewer: Viewer
@@ -60,6 +62,7 @@ class AcceptedToken:
     application: str
     expiry: float  # of the token, by the wall clock
     until: float  # by the monotonic clock
+    last: float
     keys: list[Key]
 
 
@@ -100,9 +103,13 @@ class Authenticator:
         )
         if not is_known and (account is not None or authorization is not None):
             try:
+                if account is not None:
+                    account.until = account.last
                 token = account.token if account else token_in(authorization or "")
                 account = await self.authenticate(token, now)
             except CareError as refusal:
+                if account is not None:
+                    self.accepted.remove(account.token)
                 self.verifier.refusals.note(refusal, request_id)
                 raise
         return Context(
@@ -123,10 +130,12 @@ class Authenticator:
         identity = await self.verifier.identity(token, now)
         viewer = await self.db.read(viewer_for(identity))
         budget = self.budgets.of(viewer)
-        verified, keys = self.verifier.cached.get(token), self.verifier.keys.keys
-        until = min(verified[1], since + ACCOUNT_CACHE_SECONDS) if verified else since
-        account = AcceptedToken(token, viewer, budget, identity.application, identity.expiry, until, keys)
-        if verified and keys is self.verifier.cached_keys:  # the keys have not just changed
+        keys, last = self.verifier.keys.keys, since + ACCOUNT_CACHE_SECONDS
+        account = AcceptedToken(
+            token, viewer, budget, identity.application, identity.expiry, last - RENEWAL_SECONDS, last, keys
+        )
+        have_changed = keys is not self.verifier.cached_keys
+        if self.verifier.settings.token_cache and not have_changed:
             self.accepted.put(token, account, weight_of(token))
         return account
 

@@ -7,6 +7,7 @@ import os
 import socket
 import struct
 import sys
+from collections import deque
 from contextlib import suppress
 from multiprocessing import get_context
 from multiprocessing.synchronize import Event
@@ -17,6 +18,8 @@ from uvicorn.config import STARTUP_FAILURE
 from uvicorn.supervisors import multiprocess
 
 ACCEPTED_AT_ONCE = 256
+INCOMPLETE_AT_ONCE = 32
+MAX_USUAL_HEAD = 4096
 HANDSHAKE_SECONDS = 0.1
 SO_ATTACH_FILTER = 26  # of Linux; Python has no name for it
 # A filter in classic BPF, which drops each segment that begins a connection.
@@ -41,22 +44,38 @@ class AcceptingServer(uvicorn.Server):
 
     """uvloop accepts one connection in each iteration of the loop. At twice the capacity, the last of 1,024
     clients that connected together waited for 8 seconds. So this server also accepts from a duplicate of each
-    socket."""
+    socket. Thousands of connections whose first request is incomplete do not delay the others: it reads
+    some of them in each iteration."""
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         loop = asyncio.get_running_loop()
         listening = [each for server in self.servers for each in server.sockets]
+        self.incomplete: deque[socket.socket] = deque()  # accepted connections that are not read yet
         self.listeners = [socket.socket(fileno=os.dup(each.fileno())) for each in listening]
         for listener in self.listeners:
             loop.add_reader(listener, self.accept_waiting, listener)
 
     def accept_waiting(self, listener: socket.socket) -> None:
-        loop = asyncio.get_running_loop()
+        is_scheduled = bool(self.incomplete)
         for each in accept_some(listener, ACCEPTED_AT_ONCE):
-            task = loop.create_task(self.connect(each))
-            self.server_state.tasks.add(task)
-            task.add_done_callback(self.server_state.tasks.discard)
+            if is_incomplete(each):
+                self.incomplete.append(each)
+            else:
+                self.start_connecting(each)
+        if not is_scheduled:
+            self.connect_incomplete()
+
+    def connect_incomplete(self) -> None:
+        for _ in range(min(len(self.incomplete), INCOMPLETE_AT_ONCE)):
+            self.start_connecting(self.incomplete.popleft())
+        if self.incomplete:
+            asyncio.get_running_loop().call_soon(self.connect_incomplete)
+
+    def start_connecting(self, accepted: socket.socket) -> None:
+        task = asyncio.get_running_loop().create_task(self.connect(accepted))
+        self.server_state.tasks.add(task)
+        task.add_done_callback(self.server_state.tasks.discard)
 
     async def connect(self, accepted: socket.socket) -> None:
         with suppress(OSError):  # the client has gone
@@ -82,6 +101,8 @@ class AcceptingServer(uvicorn.Server):
             while accepted := accept_some(listener, ACCEPTED_AT_ONCE):
                 await asyncio.gather(*map(self.connect, accepted))
             listener.close()
+        await asyncio.gather(*map(self.connect, self.incomplete))
+        self.incomplete.clear()
         await super().shutdown(sockets)
 
 
@@ -93,6 +114,15 @@ def accept_some(listener: socket.socket, most: int) -> list[socket.socket]:
     for each in accepted:
         each.setblocking(False)
     return accepted
+
+
+def is_incomplete(accepted: socket.socket) -> bool:
+    """Whether a part of a request has arrived."""
+    try:
+        data = accepted.recv(MAX_USUAL_HEAD, socket.MSG_PEEK)
+    except OSError:  # nothing has arrived
+        return False
+    return bool(data) and b"\r\n\r\n" not in data
 
 
 def drop_new_connections(listener: socket.socket) -> None:

@@ -1,14 +1,17 @@
 """A valid token needs an enabled account in its role. A disabled account is rejected within seconds."""
 
-from dataclasses import replace
+import asyncio
 from datetime import timedelta
 from time import monotonic
+from typing import Any
 
 import pytest
 
-from app.auth.authenticator import ACCOUNT_CACHE_SECONDS, Authenticator
-from app.care.context import Role
+from app.auth.authenticator import ACCOUNT_CACHE_SECONDS, RENEWAL_SECONDS, Authenticator
+from app.care.context import Role, Viewer
 from app.db.admin.accounts import switching_account
+from app.db.drivers.interface import Database
+from app.db.sql import Operation, Result
 from app.main import create_app
 from app.settings import Settings
 from tests import keys
@@ -88,10 +91,40 @@ def test_setting_the_wall_clock_back_does_not_extend_the_account_cache(
     switch(gateway, Role.CAREGIVER, "caregiver-1", is_disabled=True)
 
     after(gateway, ACCOUNT_CACHE_SECONDS)
-    state = gateway.client.app_state
-    state["authenticator"] = replace(state["authenticator"], clock=lambda: NOW + step)
+    authenticator_of(gateway).clock = lambda: NOW + step
 
     assert_refused(gateway, f"bearer {remembered}", 403, NO_ACCOUNT)
+
+
+@pytest.mark.once_on_postgresql
+def test_one_of_the_requests_that_arrive_together_reads_the_account_again(gateway: Gateway) -> None:
+    """All of them would take the connections of the database from the requests of others."""
+    remembered = keys.token("CAREGIVER", "caregiver-1")
+    me(gateway, remembered)
+    authenticator = authenticator_of(gateway)
+    after(gateway, ACCOUNT_CACHE_SECONDS - RENEWAL_SECONDS / 2)
+
+    database = authenticator.db = CountedReads(authenticator.db)
+
+    async def read_by(requests: int) -> int:
+        before = database.reads
+        opening = (authenticator.open(f"Bearer {remembered}", "request") for _ in range(requests))
+        assert {context.viewer for context in await asyncio.gather(*opening)} == {Viewer(Role.CAREGIVER, 1)}
+        return database.reads - before
+
+    assert gateway.client.portal is not None
+    assert [gateway.client.portal.call(read_by, 20) for _ in range(2)] == [1, 0]
+
+
+@pytest.mark.once_on_postgresql
+def test_a_refused_account_is_not_remembered(gateway: Gateway) -> None:
+    remembered = keys.token("CAREGIVER", "caregiver-1")
+    me(gateway, remembered)
+    switch(gateway, Role.CAREGIVER, "caregiver-1", is_disabled=True)
+    after(gateway, ACCOUNT_CACHE_SECONDS - RENEWAL_SECONDS / 2)
+
+    for _ in range(2):
+        assert_refused(gateway, f"bearer {remembered}", 403, NO_ACCOUNT)
 
 
 @pytest.mark.sqlite_only
@@ -115,14 +148,12 @@ def test_the_account_cache_has_the_configured_size(settings: Settings) -> None:
         for token in tokens:
             me(gateway, token)
 
-        authenticator: Authenticator = gateway.client.app_state["authenticator"]
-        assert list(authenticator.accepted.values) == tokens[2:]
+        assert list(authenticator_of(gateway).accepted.values) == tokens[2:]
 
 
 @pytest.mark.sqlite_only
 def test_a_token_is_cached_once_for_every_form_of_the_header(gateway: Gateway) -> None:
     token = keys.token("CAREGIVER", "caregiver-1")
-    authenticator: Authenticator = gateway.client.app_state["authenticator"]
 
     for scheme in ("bearer", "Bearer", "BEARER"):
         for spaces in (1, 2, 3, 1000):
@@ -131,13 +162,31 @@ def test_a_token_is_cached_once_for_every_form_of_the_header(gateway: Gateway) -
             )
             assert answer.status_code == 200
 
-    assert list(authenticator.accepted.values) == [token]
+    assert list(authenticator_of(gateway).accepted.values) == [token]
 
 
-def after(gateway: Gateway, seconds: int) -> None:
+class CountedReads:
+    reads = 0
+
+    def __init__(self, database: Database) -> None:
+        self.database = database
+
+    async def read(self, operation: Operation[Result]) -> Result:
+        self.reads += 1
+        await asyncio.sleep(0)  # a read of SQLite may not wait
+        return await self.database.read(operation)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.database, name)
+
+
+def after(gateway: Gateway, seconds: float) -> None:
     """Advances the clock of the account cache."""
-    state = gateway.client.app_state
-    state["authenticator"] = replace(state["authenticator"], ticks=lambda: monotonic() + seconds)
+    authenticator_of(gateway).ticks = lambda: monotonic() + seconds
+
+
+def authenticator_of(gateway: Gateway) -> Authenticator:
+    return gateway.client.app_state["authenticator"]  # type: ignore[no-any-return]
 
 
 def switch(gateway: Gateway, role: Role, user: str, is_disabled: bool) -> None:

@@ -17,7 +17,7 @@ import pytest
 
 from app.db.admin.migrate import migrate
 from app.main import create_app
-from app.server.listener import AcceptingServer, Config
+from app.server.listener import INCOMPLETE_AT_ONCE, AcceptingServer, Config
 from app.server.protocol import EdgeProtocol
 from app.server.sockets import EdgeSocket
 from app.settings import Environment, Settings
@@ -150,6 +150,28 @@ def test_connections_that_arrive_together_are_accepted_together(tmp_path: Path) 
     assert with_server(tmp_path, accepted) == CLIENTS
 
 
+def test_incomplete_requests_do_not_delay_a_connection_behind_them(tmp_path: Path) -> None:
+    async def connected_before_answer(server: AcceptingServer) -> int:
+        with connections(server, 4 * INCOMPLETE_AT_ONCE) as incomplete, connections(server, 1) as [last]:
+            for each in incomplete:
+                each.sendall(LIVEZ[:-1])
+            last.sendall(LIVEZ)
+            last.setblocking(False)
+            while not await asyncio.sleep(0, has_data(last)):
+                pass
+            number = len(server.server_state.connections)
+            await server.shutdown()
+        return number
+
+    assert with_server(tmp_path, connected_before_answer) < 4 * INCOMPLETE_AT_ONCE
+
+
+def has_data(connection: socket.socket) -> bool:
+    with suppress(BlockingIOError):
+        return bool(connection.recv(1, socket.MSG_PEEK))
+    return False
+
+
 def with_server(tmp_path: Path, use: Callable[[AcceptingServer], Awaitable[Any]]) -> Any:
     """In this process, with the event loop that `serve` has."""
     url = f"sqlite:///{tmp_path}/care.db"
@@ -171,10 +193,10 @@ def with_server(tmp_path: Path, use: Callable[[AcceptingServer], Awaitable[Any]]
 
 
 @contextmanager
-def connections(server: AcceptingServer) -> Iterator[list[socket.socket]]:
+def connections(server: AcceptingServer, number: int = CLIENTS) -> Iterator[list[socket.socket]]:
     address = server.servers[0].sockets[0].getsockname()
     with ExitStack() as stack:
-        yield [stack.enter_context(socket.create_connection(address)) for _ in range(CLIENTS)]
+        yield [stack.enter_context(socket.create_connection(address)) for _ in range(number)]
 
 
 def wait_until_port_is_closed(edge: Edge) -> None:

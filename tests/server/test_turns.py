@@ -11,8 +11,8 @@ from weakref import ref
 import pytest
 
 from app.care.budgets import Budget
-from app.db.drivers.fair_turns import CALLER
-from app.server.turns import State, Turns, in_turns
+from app.db.drivers.fair_turns import CALLER, CONNECTIONS
+from app.server.turns import MAX_SECONDS_OWED, TURN_SECONDS, State, Turns, in_turns
 
 
 class Clock:
@@ -40,11 +40,11 @@ def done() -> list[str]:
 
 @pytest.fixture
 def working(clock: Clock, done: list[str]) -> Callable[..., Coroutine[Any, Any, None]]:
-    async def work(name: str, milliseconds: int, slices: int = 1) -> None:
+    async def work(name: str, lasts: float, slices: int = 1) -> None:
         for number in range(slices):
             if number:
                 await asyncio.sleep(0)
-            clock.now += milliseconds / 1000
+            clock.now += lasts * TURN_SECONDS
             done.append(name)
 
     return work
@@ -74,8 +74,8 @@ def test_the_requests_of_others_run_after_one_slice_of_a_busy_viewer(
 ) -> None:
     async def main() -> None:
         busy, other = state_of_viewer(), state_of_viewer()
-        requests = [in_task(working("busy", 26), busy, turns) for _ in range(4)]
-        requests += [in_task(working("other", 1), other, turns) for _ in range(2)]
+        requests = [in_task(working("busy", 5.2), busy, turns) for _ in range(4)]
+        requests += [in_task(working("other", 0.2), other, turns) for _ in range(2)]
         await asyncio.gather(*requests)
 
     run(main)
@@ -88,8 +88,8 @@ def test_the_later_slices_of_a_request_wait_for_their_turn_too(
 ) -> None:
     async def main() -> None:
         busy, other = state_of_viewer(), state_of_viewer()
-        first = in_task(working("busy", 12, slices=3), busy, turns)
-        second = in_task(working("other", 1, slices=6), other, turns)
+        first = in_task(working("busy", 2.4, slices=3), busy, turns)
+        second = in_task(working("other", 0.2, slices=6), other, turns)
         await asyncio.gather(first, second)
 
     run(main)
@@ -104,7 +104,7 @@ def test_a_new_connection_is_accepted_between_two_slices_of_a_busy_viewer(
 
     async def main() -> None:
         busy = state_of_viewer()
-        requests = [in_task(working("busy", 26), busy, turns) for _ in range(2)]
+        requests = [in_task(working("busy", 5.2), busy, turns) for _ in range(2)]
         for _ in range(5):
             await asyncio.sleep(0)
         done.append("connection")
@@ -118,7 +118,7 @@ def test_a_new_connection_is_accepted_between_two_slices_of_a_busy_viewer(
 def test_short_slices_run_in_the_same_turn(turns: Turns, done: list[str], working: Any) -> None:
     async def main() -> None:
         state = state_of_viewer()
-        requests = [in_task(working("short", 1), state, turns) for _ in range(5)]
+        requests = [in_task(working("short", 0.2), state, turns) for _ in range(5)]
         await asyncio.sleep(0)
         assert done == ["short"] * 5
         await asyncio.gather(*requests)
@@ -128,7 +128,7 @@ def test_short_slices_run_in_the_same_turn(turns: Turns, done: list[str], workin
 
 def test_all_viewers_together_have_a_limit_in_a_turn(turns: Turns, done: list[str], working: Any) -> None:
     async def main() -> None:
-        requests = [in_task(working("each", 3), state_of_viewer(), turns) for _ in range(5)]
+        requests = [in_task(working("each", 0.6), state_of_viewer(), turns) for _ in range(5)]
         await asyncio.sleep(0)
         assert done == ["each"] * 2
         await asyncio.sleep(0)
@@ -138,12 +138,29 @@ def test_all_viewers_together_have_a_limit_in_a_turn(turns: Turns, done: list[st
     run(main)
 
 
+def test_a_request_with_a_connection_of_the_database_does_not_wait_for_its_turn(
+    turns: Turns, done: list[str], working: Any
+) -> None:
+    """The requests of all viewers wait for the connection."""
+
+    async def main() -> None:
+        busy, connected = state_of_viewer(), state_of_viewer()
+        requests = [in_task(working("busy", 5), busy, turns) for _ in range(2)]
+        connected[CONNECTIONS] = 1
+        requests.append(in_task(working("connected", 5), connected, turns))
+        await asyncio.gather(*requests)
+
+    run(main)
+
+    assert done == ["busy", "connected", "busy"]
+
+
 def test_what_a_viewer_owes_is_bounded(turns: Turns, done: list[str], working: Any) -> None:
     async def main() -> None:
         busy = state_of_viewer()
-        await in_task(working("busy", 60_000), busy, turns)
-        waiting = in_task(working("busy", 1), busy, turns)
-        for _ in range(51):
+        await in_task(working("busy", 1000), busy, turns)
+        waiting = in_task(working("busy", 0.2), busy, turns)
+        for _ in range(round(MAX_SECONDS_OWED / TURN_SECONDS) + 1):
             await asyncio.sleep(0)
         assert waiting.done()
 
@@ -154,8 +171,8 @@ def test_the_first_long_slice_after_a_pause_is_charged(turns: Turns, done: list[
     async def main() -> None:
         busy, others = state_of_viewer(), state_of_viewer()
         for _ in range(20):  # turns in which this viewer does not run
-            await in_task(working("others", 26), others, turns)
-        requests = [in_task(working("busy", 26), busy, turns) for _ in range(2)]
+            await in_task(working("others", 5.2), others, turns)
+        requests = [in_task(working("busy", 5.2), busy, turns) for _ in range(2)]
         for _ in range(5):
             await asyncio.sleep(0)
         done.append("connection")
@@ -170,7 +187,7 @@ def test_a_slice_that_begins_with_an_error_is_charged(turns: Turns, done: list[s
     async def request(failing: "asyncio.Future[None]") -> None:
         with suppress(ConnectionError):
             await failing
-        await working("busy", 26)
+        await working("busy", 5.2)
 
     async def main() -> None:
         busy = state_of_viewer()
@@ -179,7 +196,7 @@ def test_a_slice_that_begins_with_an_error_is_charged(turns: Turns, done: list[s
         await asyncio.sleep(0)
         failing.set_exception(ConnectionError())
         await first
-        second = in_task(working("busy", 1), busy, turns)
+        second = in_task(working("busy", 0.2), busy, turns)
         await asyncio.sleep(0)
         done.append("connection")
         await second
@@ -193,7 +210,7 @@ def test_the_tasks_that_a_request_starts_count_for_its_viewer(
     turns: Turns, done: list[str], working: Any
 ) -> None:
     async def resolve_fields() -> None:
-        await asyncio.gather(*[working("field", 26) for _ in range(2)])
+        await asyncio.gather(*[working("field", 5.2) for _ in range(2)])
 
     async def main() -> None:
         asyncio.get_running_loop().set_task_factory(turns.create_task)
@@ -205,7 +222,7 @@ def test_the_tasks_that_a_request_starts_count_for_its_viewer(
         first = in_task(request(), busy, turns)
         await asyncio.sleep(0)
         await asyncio.sleep(0)
-        second = in_task(working("other", 1), other, turns)
+        second = in_task(working("other", 0.2), other, turns)
         await asyncio.gather(first, second)
 
     run(main)
@@ -224,7 +241,7 @@ def test_a_task_that_a_request_starts_eagerly_does_not_end_its_slice(
 
         async def request() -> None:
             options = {"name": None, "context": None, "eager_start": True}
-            task = turns.create_task(loop, working("task", 1), **options)
+            task = turns.create_task(loop, working("task", 0.2), **options)
             assert CALLER.state is state
             done.append("request")
             await task
@@ -241,7 +258,7 @@ def test_a_request_can_be_cancelled_while_it_waits_for_its_turn(
 ) -> None:
     async def request() -> None:
         try:
-            await working("busy", 26)
+            await working("busy", 5.2)
             await asyncio.sleep(0)
         finally:
             done.append("closed")
@@ -292,7 +309,7 @@ def test_the_log_names_what_held_the_event_loop_at_most_once_a_second(
     async def main() -> None:
         state = state_of_viewer()
         for milliseconds in (60, 70, 20, 2000):
-            await in_task(working("busy", milliseconds), state, turns)
+            await in_task(working("busy", milliseconds / 1000 / TURN_SECONDS), state, turns)
 
     with caplog.at_level(logging.WARNING, "care.server"):
         run(main)

@@ -19,6 +19,7 @@ class Caller:
 
 
 CALLER = Caller()
+CONNECTIONS = "connections"  # in the state of a request: how many connections of a database it has
 
 
 class FairQueue(Generic[Item]):
