@@ -310,6 +310,7 @@ def test_the_oldest_incomplete_requests_are_rejected_first(served: Served, name:
     with ExitStack() as stack:
         oldest = stack.enter_context(served.connection())
         oldest.send(start)
+        assert served.fetch(LIVEZ).status == 200  # the bytes of the oldest have been read by now
         others = [stack.enter_context(served.connection()) for _ in range(at_most)]
         for one in others:
             one.send(start)
