@@ -6,7 +6,7 @@ from typing import cast
 import pytest
 
 from app.care.budgets import MAX_UNSENT, Budget, Budgets, Unsent
-from app.server.admission import AdmissionControl
+from app.server.admission import FEW, AdmissionControl
 from app.settings import Environment, Settings
 
 Request = asyncio.Task[None]
@@ -87,16 +87,29 @@ def test_if_all_requests_would_wait_too_long_those_who_wait_less_are_accepted(
     assert [admission.rejects(each) for each in (busy, polite, other)] == [True, False, False]
 
 
-def test_a_standing_queue_is_shorter_than_a_burst(admission: AdmissionControl) -> None:
-    busy = Budget()
-    received(admission, busy, 3)
+def test_a_standing_queue_is_shorter_than_a_burst() -> None:
+    admission = AdmissionControl(Settings(env=Environment.DEVELOPMENT, most_requests=100))
+    busy, polite = Budget(), Budget()
+    received(admission, busy, FEW + 1)
+    received(admission, polite, FEW)
     admission.seconds_each = 0.02
     assert not admission.rejects(busy)
 
     admission.last_start = admission.last_idle + 0.3  # requests have been waiting since then
 
-    assert admission.rejects(busy)
-    assert not admission.rejects(Budget())
+    assert [admission.rejects(each) for each in (busy, polite, Budget())] == [True, False, False]
+
+
+def test_a_viewer_with_few_requests_is_accepted_beside_a_busy_one() -> None:
+    """The requests of the busy viewer wait for its turn, so there is always a queue."""
+    admission = AdmissionControl(Settings(env=Environment.DEVELOPMENT, most_requests=100))
+    busy, other = Budget(), Budget()
+    received(admission, busy)
+    received(admission, other)
+    admission.seconds_each = 0.05
+    admission.last_start = admission.last_idle + 0.3
+
+    assert not admission.rejects(other)
 
 
 def test_one_pause_of_the_process_rejects_no_requests(admission: AdmissionControl) -> None:
