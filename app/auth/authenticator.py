@@ -61,7 +61,7 @@ class AcceptedToken:
     budget: Budget
     application: str
     expiry: float  # of the token, by the wall clock
-    until: float  # by the monotonic clock
+    until: float  # by the monotonic clock, like `last`
     last: float
     keys: list[Key]
 
@@ -134,8 +134,8 @@ class Authenticator:
         account = AcceptedToken(
             token, viewer, budget, identity.application, identity.expiry, last - RENEWAL_SECONDS, last, keys
         )
-        have_changed = keys is not self.verifier.cached_keys
-        if self.verifier.settings.token_cache and not have_changed:
+        keys_have_changed = keys is not self.verifier.cached_keys
+        if self.verifier.settings.token_cache and not keys_have_changed:
             self.accepted.put(token, account, weight_of(token))
         return account
 

@@ -32,7 +32,7 @@ class AssignmentChangeKind(StrEnum):
     FEEDBACK_GIVEN = EventKind.FEEDBACK_GIVEN
 
 
-read_row: Callable[..., Awaitable[Any]] = read_one  # its members are those of the type
+read_row: Callable[..., Awaitable[Any]] = read_one  # a row stands for an object of the GraphQL type
 After = Annotated[ID | None, argument(description="Resume after this event id; null starts from now.")]
 
 

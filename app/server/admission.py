@@ -16,7 +16,7 @@ MAX_HEADS, MAX_BODIES = 8 * 1024 * 1024, 32 * 1024 * 1024  # bytes of incomplete
 REJECTING_UNSENT = 8 * 1024 * 1024  # unsent bytes of a viewer from which on requests are rejected
 MAX_WAIT = 0.25  # seconds that an accepted request may wait for the event loop
 MAX_STANDING_WAIT = 0.025  # the same while requests have been waiting for longer than MAX_WAIT
-FEW = 4  # waiting requests of a viewer that are accepted until MAX_WAIT
+MOST_POLITE = 4  # waiting requests that each viewer may have until MAX_WAIT
 SMOOTHING = 0.05  # weight of the newest request in the moving average
 
 
@@ -77,9 +77,9 @@ class AdmissionControl:
             return True
         if budget.unsent > REJECTING_UNSENT and budget.slow_connections > 1:
             return True
-        accepted = 0 if self.queued * self.seconds_each > MAX_WAIT else FEW
-        is_greedy = budget.waiting > accepted and budget.waiting * self.viewers_waiting >= self.queued
-        return is_greedy and self.waits_too_long()
+        if not self.waits_too_long() or budget.waiting * self.viewers_waiting < self.queued:
+            return False
+        return budget.waiting > (0 if self.queued * self.seconds_each > MAX_WAIT else MOST_POLITE)
 
     def enqueue(self, task: "asyncio.Task[None]", budget: Budget) -> None:
         self.running[task] = budget

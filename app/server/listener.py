@@ -17,10 +17,10 @@ import uvicorn
 from uvicorn.config import STARTUP_FAILURE
 from uvicorn.supervisors import multiprocess
 
-ACCEPTED_AT_ONCE = 256
-INCOMPLETE_AT_ONCE = 32
-MAX_USUAL_HEAD = 4096
-HANDSHAKE_SECONDS = 0.1
+ACCEPTED_AT_ONCE = 256  # connections
+INCOMPLETE_AT_ONCE = 32  # of these with an incomplete head, that are read in an iteration of the loop
+MAX_USUAL_HEAD = 4096  # bytes; a longer head counts as incomplete
+HANDSHAKE_SECONDS = 0.1  # at shutdown, for connections that have begun
 SO_ATTACH_FILTER = 26  # of Linux; Python has no name for it
 # A filter in classic BPF, which drops each segment that begins a connection.
 DROP_NEW = b"".join(
@@ -40,12 +40,12 @@ class Config(uvicorn.Config):
 
 
 class AcceptingServer(uvicorn.Server):
-    config: Config
-
     """uvloop accepts one connection in each iteration of the loop. At twice the capacity, the last of 1,024
     clients that connected together waited for 8 seconds. So this server also accepts from a duplicate of each
     socket. Thousands of connections whose first request is incomplete do not delay the others: it reads
     some of them in each iteration."""
+
+    config: Config
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
@@ -101,8 +101,8 @@ class AcceptingServer(uvicorn.Server):
             while accepted := accept_some(listener, ACCEPTED_AT_ONCE):
                 await asyncio.gather(*map(self.connect, accepted))
             listener.close()
-        await asyncio.gather(*map(self.connect, self.incomplete))
-        self.incomplete.clear()
+        incomplete, self.incomplete = self.incomplete, deque()  # which `connect_incomplete` would connect too
+        await asyncio.gather(*map(self.connect, incomplete))
         await super().shutdown(sockets)
 
 
@@ -128,7 +128,8 @@ def is_incomplete(accepted: socket.socket) -> bool:
 def drop_new_connections(listener: socket.socket) -> None:
     program = ctypes.create_string_buffer(DROP_NEW, len(DROP_NEW))
     filter_program = struct.pack("HP", len(DROP_NEW) // 8, ctypes.addressof(program))
-    listener.setsockopt(socket.SOL_SOCKET, SO_ATTACH_FILTER, filter_program)
+    with suppress(OSError):  # a sandbox may forbid it
+        listener.setsockopt(socket.SOL_SOCKET, SO_ATTACH_FILTER, filter_program)
 
 
 class Worker(multiprocess.Process):

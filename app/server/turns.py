@@ -15,7 +15,7 @@ from time import perf_counter
 from typing import Any
 
 from app.care.budgets import Budget
-from app.db.drivers.fair_turns import CALLER, CONNECTIONS
+from app.db.drivers.fair_turns import CALLER, CONNECTED
 from app.telemetry import counters
 
 # Longer by the last slice. Sockets are read after each turn, also those of the database. At twice the
@@ -105,15 +105,15 @@ def in_turns(work: Coroutine[Any, Any, None], state: State, turns: Turns) -> Gen
     """Runs a coroutine in turns. None makes the task continue in the next iteration of the event loop.
 
     A slice that begins with an error, of a cancellation or of what the work waited for, does not wait for its
-    turn, but is charged. The same is true of a request that has a connection of the database, because others
-    wait for that.
+    turn, but is charged. The same is true of a task that has a connection of the database or has just got
+    one, because others wait for that.
     """
     steps, fault = work.__await__(), None
     while True:
         budget = state["budget"]
         try:
             while turns.used + budget.seconds_owed >= TURN_SECONDS and fault is None:
-                if turns.may_run(budget) or state.get(CONNECTIONS):
+                if turns.may_run(budget) or asyncio.current_task() in CONNECTED:
                     break
                 yield None
         except BaseException as cancellation:

@@ -6,7 +6,7 @@ from typing import cast
 import pytest
 
 from app.care.budgets import MAX_UNSENT, Budget, Budgets, Unsent
-from app.server.admission import FEW, AdmissionControl
+from app.server.admission import MOST_POLITE, AdmissionControl
 from app.settings import Environment, Settings
 
 Request = asyncio.Task[None]
@@ -90,8 +90,8 @@ def test_if_all_requests_would_wait_too_long_those_who_wait_less_are_accepted(
 def test_a_standing_queue_is_shorter_than_a_burst() -> None:
     admission = AdmissionControl(Settings(env=Environment.DEVELOPMENT, most_requests=100))
     busy, polite = Budget(), Budget()
-    received(admission, busy, FEW + 1)
-    received(admission, polite, FEW)
+    received(admission, busy, MOST_POLITE + 1)
+    received(admission, polite, MOST_POLITE)
     admission.seconds_each = 0.02
     assert not admission.rejects(busy)
 

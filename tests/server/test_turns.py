@@ -11,7 +11,7 @@ from weakref import ref
 import pytest
 
 from app.care.budgets import Budget
-from app.db.drivers.fair_turns import CALLER, CONNECTIONS
+from app.db.drivers.fair_turns import CALLER, CONNECTED
 from app.server.turns import MAX_SECONDS_OWED, TURN_SECONDS, State, Turns, in_turns
 
 
@@ -138,21 +138,33 @@ def test_all_viewers_together_have_a_limit_in_a_turn(turns: Turns, done: list[st
     run(main)
 
 
-def test_a_request_with_a_connection_of_the_database_does_not_wait_for_its_turn(
+def test_a_task_with_a_connection_of_the_database_does_not_wait_for_its_turn(
     turns: Turns, done: list[str], working: Any
 ) -> None:
     """The requests of all viewers wait for the connection."""
 
+    async def read(name: str, is_connected: bool) -> None:
+        if is_connected:
+            CONNECTED.add(asyncio.current_task())
+        try:
+            await working(name, 0, slices=1)
+            await asyncio.sleep(0)
+            await working(name, 0, slices=1)
+        finally:
+            CONNECTED.discard(asyncio.current_task())
+
     async def main() -> None:
-        busy, connected = state_of_viewer(), state_of_viewer()
-        requests = [in_task(working("busy", 5), busy, turns) for _ in range(2)]
-        connected[CONNECTIONS] = 1
-        requests.append(in_task(working("connected", 5), connected, turns))
-        await asyncio.gather(*requests)
+        reads = [
+            in_task(read("waiting", False), state_of_viewer(), turns),
+            in_task(read("connected", True), state_of_viewer(), turns),
+            in_task(working("busy", 5), state_of_viewer(), turns),
+        ]
+        await asyncio.gather(*reads)
 
     run(main)
 
-    assert done == ["busy", "connected", "busy"]
+    assert done == ["waiting", "connected", "busy", "connected", "waiting"]
+    assert not CONNECTED
 
 
 def test_what_a_viewer_owes_is_bounded(turns: Turns, done: list[str], working: Any) -> None:

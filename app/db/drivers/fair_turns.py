@@ -19,7 +19,7 @@ class Caller:
 
 
 CALLER = Caller()
-CONNECTIONS = "connections"  # in the state of a request: how many connections of a database it has
+CONNECTED: "set[asyncio.Task[Any] | None]" = set()  # tasks that have or await a connection of the database
 
 
 class FairQueue(Generic[Item]):

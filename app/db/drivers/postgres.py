@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from app.db.drivers.citus import is_distributed
 from app.db.drivers.connections import ACQUIRE_SECONDS, Primary, open_pool
-from app.db.drivers.fair_turns import CALLER, CONNECTIONS, FairThreads, FairTurns
+from app.db.drivers.fair_turns import CONNECTED, FairThreads, FairTurns
 from app.db.drivers.faults import (
     CONFLICTS,
     close_at_once,
@@ -205,7 +205,8 @@ class PostgresDatabase:
     async def connection(self, *turns: FairTurns) -> AsyncIterator[Any]:
         """Without `turns` as for a read."""
         taken: list[FairTurns] = []
-        state = CALLER.state if CALLER.state is not None else {}
+        task = asyncio.current_task()
+        CONNECTED.add(task)
         try:
             try:
                 async with asyncio.timeout(self.acquire_seconds):
@@ -217,7 +218,6 @@ class PostgresDatabase:
             except TimeoutError as error:
                 raise DatabaseUnavailable from error
             self.in_use[connection] = monotonic()
-            state[CONNECTIONS] = state.get(CONNECTIONS, 0) + 1
             try:
                 yield connection
             except BaseException as fault:
@@ -226,13 +226,13 @@ class PostgresDatabase:
                 await self.return_to_pool(connection)
                 raise
             finally:
-                state[CONNECTIONS] -= 1
                 del self.in_use[connection]
             if losses == self.losses:
                 self.idle.append(connection)
             else:
                 await self.return_to_pool(connection)
         finally:
+            CONNECTED.discard(task)
             for turn in taken:
                 turn.release()
 
