@@ -27,7 +27,7 @@ from app.db.drivers.sqlite import check_sqlite
 from app.dev.assets import asset_route
 from app.dev.building import read_built
 from app.dev.ide.page import page_maker
-from app.dev.tokens import has_own_keys, public_key, refuse_own_key
+from app.dev.tokens import has_own_keys, public_key, reject_own_key
 from app.engine.schema import EngineOptions
 from app.events.dispatcher import dispatching
 from app.events.notifications import Notifier
@@ -62,7 +62,7 @@ def create_app(
     """The ASGI application. Without settings it reads CARE_* from the environment."""
     tracing = tracing or tracing_of_environment()
     settings = settings or read_settings()
-    refuse_unaudited(settings)
+    reject_unaudited(settings)
     redact_logs(not settings.in_development)
     keys = keys_for(settings)
     vitals = Vitals()
@@ -88,7 +88,7 @@ def create_app(
             traced_db = tracing.wrap_database(db, settings.database) if tracing else db
             recorder = AuditRecorder(db) if settings.audit else None
             if recorder:
-                stack.push_async_callback(recorder.refusals.close)
+                stack.push_async_callback(recorder.rejections.close)
             notifier = Notifier(event_feed_of(db))
             stack.push_async_callback(notifier.close)
             usage, identifiers = Usage(), settings.identifiers_per_hour
@@ -191,7 +191,7 @@ def schema_of_service(
     return build_schema(prepares, engine_options)
 
 
-def refuse_unaudited(settings: Settings) -> None:
+def reject_unaudited(settings: Settings) -> None:
     if not (settings.audit or settings.in_development):
         raise SettingsError("CARE_AUDIT=off is for development only: every access to answers is recorded")
 
@@ -200,7 +200,7 @@ def keys_for(settings: Settings) -> KeySet:
     if has_own_keys(settings):
         return open_keys(settings.model_copy(update={"token_key": public_key(settings)}))
     keys = open_keys(settings)
-    refuse_own_key(settings, (key.material for key in keys.keys))
+    reject_own_key(settings, (key.material for key in keys.keys))
     return keys
 
 

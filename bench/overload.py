@@ -2,7 +2,7 @@
 
 python bench/overload.py [-o R3] [--times 2] [--pool 1024] [--seconds 8]
 
-The default operation is the smallest read there is: the less it costs, the more refusals cost beside it.
+The default operation is the smallest read there is: the less it costs, the more rejections cost beside it.
 
 The capacity is what 16 connections reach that send the next request as soon as they have a response. Then
 requests are due at a multiple of that rate, whether or not earlier ones are answered. A light load before and

@@ -15,7 +15,7 @@ from app.db.interchange.recorded import (
     reading_rows,
     saving_imported,
 )
-from app.db.sql import Operation
+from app.db.sql import Steps
 from app.db.tables import TombstoneState
 from moving_over import LegacyMigrationError
 from moving_over.extraction import Gap, Gaps, Recording
@@ -37,7 +37,7 @@ class ImportResult:
     remaining: RemainingWork
 
 
-def importing_recording(recording: Recording, is_partial: bool) -> Operation[ImportResult]:
+def importing_recording(recording: Recording, is_partial: bool) -> Steps[ImportResult]:
     if known := {row[0] for row in (yield FIND_CARE_IDS["session"], {})} & recording.facts["session"].keys():
         raise LegacyMigrationError(
             f"session {min(known)} is in the database already: was this recording imported before? "

@@ -14,7 +14,7 @@ from app.db.interchange.recorded import (
     reading_imported,
     reading_rows,
 )
-from app.db.sql import Operation
+from app.db.sql import Steps
 from app.db.tables import TombstoneState
 from moving_over.extraction import Recording
 from moving_over.recorded_rows import BATCH, erased_rows, in_batches, recorded_rows
@@ -40,7 +40,7 @@ class Reconciliation:
         return not (self.missing_here or self.only_here or self.different)
 
 
-def reconciling(recording: Recording) -> Operation[Reconciliation]:
+def reconciling(recording: Recording) -> Steps[Reconciliation]:
     found = Reconciliation()
     clients = people_in((yield from reading_tombstones()), TombstoneState.ERASED)
     erased = erased_rows(recording, clients)
@@ -75,7 +75,7 @@ def reconciling(recording: Recording) -> Operation[Reconciliation]:
 
 def finding_more(
     found: Reconciliation, kind: str, known: set[Key], caregivers: dict[int, int], zone: ZoneInfo
-) -> Operation[None]:
+) -> Steps[None]:
     """Rows of the database that the recording lacks. It never has people without sessions or unused books."""
     more = sorted(row[0] for row in (yield FIND_CARE_IDS[kind], {}) if (kind, row[0]) not in known)
     found.only_here += [(kind, number) for number in more]

@@ -6,7 +6,7 @@ from app.care.context import Role
 from app.db.admin.tombstones import people_in, reading_tombstones
 from app.db.interchange.load import FIND_CAREGIVERS, FIND_CLIENTS
 from app.db.interchange.recorded import Key
-from app.db.sql import Operation
+from app.db.sql import Steps
 from app.db.statements.books import FIND_BOOKS_WITHOUT_QUESTIONS
 from app.db.tables import TombstoneState
 from moving_over.extraction import Recording
@@ -25,14 +25,14 @@ class RemainingWork:
     erased_clients: list[int]
 
 
-def reading_users() -> Operation[Users]:
+def reading_users() -> Steps[Users]:
     users: Users = {}
     for role, statement in FIND_PEOPLE.items():
         users |= {(role.lower(), row[0]): row[1] for row in (yield statement, {})}
     return users
 
 
-def reading_remaining_work(recording: Recording) -> Operation[RemainingWork]:
+def reading_remaining_work(recording: Recording) -> Steps[RemainingWork]:
     facts, users = recording.facts, (yield from reading_users())
     erased = people_in((yield from reading_tombstones()), TombstoneState.ERASED) & facts["client"].keys()
     known = {(kind, user) for (kind, _), user in users.items()}

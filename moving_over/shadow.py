@@ -128,7 +128,7 @@ def create_proxy(old: Address, timeout: float, shadow: Shadow) -> ASGIApp:
         with suppress(ClientDisconnect):
             body = await read_body(scope, receive, MAX_BYTES)
         if body is None:
-            return await refuse(scope, send, 413, f"the body may have at most {MAX_BYTES} bytes")
+            return await reject(scope, send, 413, f"the body may have at most {MAX_BYTES} bytes")
         call, response = call_of(scope, body), None
         try:
             async with asyncio.timeout(timeout):
@@ -138,7 +138,7 @@ def create_proxy(old: Address, timeout: float, shadow: Shadow) -> ASGIApp:
             await send({"type": "http.response.body", "body": response.body})
         except (TimeoutError, RequestFailed, LegacyMigrationError) as error:
             is_late = TimeoutError in (type(error), type(error.__context__))
-            await refuse(scope, send, 504 if is_late else 502, "the service did not answer")
+            await reject(scope, send, 504 if is_late else 502, "the service did not answer")
         shadow.offer(call, response)
 
     return proxy
@@ -158,5 +158,5 @@ def end_to_end(headers: Iterable[tuple[bytes, bytes]]) -> list[tuple[bytes, byte
     return [each for each in found if each[0].lower() not in HOP_BY_HOP.union(map(bytes.strip, named))]
 
 
-async def refuse(scope: Scope, send: Send, status: int, message: str) -> None:
+async def reject(scope: Scope, send: Send, status: int, message: str) -> None:
     await send_reply(scope, send, legacy_reply(scope, status, message), request_id_of(scope))

@@ -13,7 +13,7 @@ import orjson
 
 from app.db.audit.records import About
 from app.db.drivers.citus import using_one_connection
-from app.db.interchange.change import ChangeRefused, changing_assignment, changing_row
+from app.db.interchange.change import ChangeRejected, changing_assignment, changing_row
 from app.db.interchange.lines import LineRejected
 from app.db.interchange.load import completing_import, reading_ids
 from app.db.interchange.recorded import (
@@ -33,7 +33,7 @@ from app.db.interchange.recorded import (
 )
 from app.db.interchange.rows import PARENTS, ImportRows
 from app.db.session_counters import locking_sessions
-from app.db.sql import Bulk, Operation
+from app.db.sql import Bulk, Steps
 from app.db.statements.assignments import SKIP_REMINDERS, WITHDRAW
 from app.db.statements.sessions import CLOSE_SESSION, SKIP_REMINDERS_OF_SESSION
 from app.db.tables import Actor, AssignmentStatus, EventKind, FeedbackStatus
@@ -83,7 +83,7 @@ class Update:
 
 def updating_from_recording(
     recording: Recording, now: datetime, is_partial: bool, removes_gone: bool
-) -> Operation[Update]:
+) -> Steps[Update]:
     if any(recording.gaps.values()) and not is_partial:
         raise RecordingIncomplete(recording.gaps)
     yield from using_one_connection()
@@ -128,7 +128,7 @@ def fingerprints_in(recording: Recording) -> dict[Key, str]:
     return found
 
 
-def locking(rows: ImportRows, recording: Recording, keys: Iterable[Key]) -> Operation[None]:
+def locking(rows: ImportRows, recording: Recording, keys: Iterable[Key]) -> Steps[None]:
     """Locks the sessions of the rows before the rows are read, in the order of every other change."""
     assignments = [number for kind, number in keys if kind == "assignment"]
     sessions = {number for kind, number in keys if kind == "session"}
@@ -141,7 +141,7 @@ def locking(rows: ImportRows, recording: Recording, keys: Iterable[Key]) -> Oper
 # --- added and changed rows -----------------------------------------------------------------------
 
 
-def updating_row(update: Update, row: RecordedRow, found: StoredRow | None) -> Operation[None]:
+def updating_row(update: Update, row: RecordedRow, found: StoredRow | None) -> Steps[None]:
     try:
         if found is None:
             add(update, row)
@@ -152,8 +152,8 @@ def updating_row(update: Update, row: RecordedRow, found: StoredRow | None) -> O
                 update.rows, row, found
             )
             update.changed[row.kind] += 1
-    except (ChangeRefused, LineRejected) as refusal:
-        update.conflicts[row.key] = str(refusal)
+    except (ChangeRejected, LineRejected) as rejection:
+        update.conflicts[row.key] = str(rejection)
         return
     update.saved[row.key] = row.fingerprint
     if row.kind in ("session", "assignment") and (found is None or found.members != row.members):
@@ -162,17 +162,17 @@ def updating_row(update: Update, row: RecordedRow, found: StoredRow | None) -> O
 
 
 def add(update: Update, row: RecordedRow) -> None:
-    """Refuses a row whose parent was not imported: its id may be of another thing here."""
+    """Rejects a row whose parent was not imported: its id may be of another thing here."""
     if row.key in update.base:
-        raise ChangeRefused("removed here")
+        raise ChangeRejected("removed here")
     parents = {name: (kind, row.members[name]) for kind, _, name in PARENTS[row.kind]}
-    if refused := [
+    if rejected := [
         name for name, key in parents.items() if not update.base.get(key) and key not in update.saved
     ]:
-        raise ChangeRefused(*refused)
+        raise ChangeRejected(*rejected)
     sets = {record["id"] for record in row.records if record["kind"] == "answer_set"}
     if sets & update.rows.known["answer_set"].keys():
-        raise ChangeRefused("answers")  # the id of an answer set that was saved here
+        raise ChangeRejected("answers")  # the id of an answer set that was saved here
     for record in row.records:
         update.rows.add_line(orjson.dumps(record))
 
@@ -180,7 +180,7 @@ def add(update: Update, row: RecordedRow) -> None:
 def check_unchanged(update: Update, row: RecordedRow, found: StoredRow) -> None:
     here = ["draft"] * found.has_draft + ["withdrawDate"] * found.is_withdrawn
     if here or update.base.get(row.key) != fingerprint_of(found.members):
-        raise ChangeRefused(*different_members(row.members, found.members), *here)
+        raise ChangeRejected(*different_members(row.members, found.members), *here)
 
 
 def event_of(row: RecordedRow, before: Members | None) -> EventKind:
@@ -200,7 +200,7 @@ def event_of(row: RecordedRow, before: Members | None) -> EventKind:
 # --- rows that are gone ---------------------------------------------------------------------------
 
 
-def removing(update: Update, key: Key, found: StoredRow | None, is_removed: bool) -> Operation[None]:
+def removing(update: Update, key: Key, found: StoredRow | None, is_removed: bool) -> Steps[None]:
     """Withdraws an assignment, or closes a session, that the old service no longer shows."""
     kind, number = key
     if found is None or found.is_withdrawn:

@@ -12,7 +12,7 @@ from app.auth.authenticator import Authenticator
 from app.db.drivers.factory import open_database
 from app.db.drivers.interface import Database
 from app.db.interchange.load import importing
-from app.db.sql import DATABASE_KIND, Bulk, DatabaseKind, LongWork, Operation, Step, Together, mapping_steps
+from app.db.sql import DATABASE_KIND, Bulk, DatabaseKind, LongWork, Step, Steps, Together, mapping_steps
 from app.engine.schema import PreparingSchema
 from app.http.router import Router
 from app.settings import Settings
@@ -90,9 +90,9 @@ class Gateway:
         assert self.client.portal is not None
         self.client.portal.call(self.database.write, importing(lines(records)))
 
-    def read(self, operation: Operation[Result]) -> Result:
+    def read(self, steps: Steps[Result]) -> Result:
         assert self.client.portal is not None
-        return self.client.portal.call(self.database.read, operation)
+        return self.client.portal.call(self.database.read, steps)
 
     @property
     def database(self) -> Database:
@@ -127,30 +127,30 @@ class Gateway:
 
 @dataclass(frozen=True)
 class Watched:
-    """A database that collects the statements of its operations."""
+    """A database that collects the steps that it runs."""
 
     db: Database
-    steps: list[Step]
+    seen: list[Step]
 
-    async def read(self, operation: Operation[Result]) -> Result:
-        return await self.db.read(collecting(operation, self.steps))
+    async def read(self, steps: Steps[Result]) -> Result:
+        return await self.db.read(collecting(steps, self.seen))
 
-    async def write(self, operation: Operation[Result]) -> Result:
-        return await self.db.write(collecting(operation, self.steps))
+    async def write(self, steps: Steps[Result]) -> Result:
+        return await self.db.write(collecting(steps, self.seen))
 
     async def close(self) -> None:
         await self.db.close()
 
 
-def collecting(operation: Operation[Result], steps: list[Step]) -> Operation[Result]:
+def collecting(steps: Steps[Result], seen: list[Step]) -> Steps[Result]:
     def collect(step: Step) -> Step:
         if step is DATABASE_KIND or isinstance(step, LongWork):
             return step
         if isinstance(step, Bulk | Together) or list(step[1]) != ["user"]:
-            steps.append(step)
+            seen.append(step)
         return step
 
-    return mapping_steps(operation, collect)
+    return mapping_steps(steps, collect)
 
 
 def kind_of(url: str) -> DatabaseKind:
@@ -162,17 +162,17 @@ def load(database_url: str, records: Iterable[Record]) -> None:
     run_write(database_url, importing(lines(records)))
 
 
-def run_read(database_url: str, operation: Operation[Result]) -> Result:
-    return asyncio.run(run_once(database_url, operation, is_write=False))
+def run_read(database_url: str, steps: Steps[Result]) -> Result:
+    return asyncio.run(run_once(database_url, steps, is_write=False))
 
 
-def run_write(database_url: str, operation: Operation[Result]) -> Result:
-    return asyncio.run(run_once(database_url, operation, is_write=True))
+def run_write(database_url: str, steps: Steps[Result]) -> Result:
+    return asyncio.run(run_once(database_url, steps, is_write=True))
 
 
-async def run_once(database_url: str, operation: Operation[Result], is_write: bool) -> Result:
+async def run_once(database_url: str, steps: Steps[Result], is_write: bool) -> Result:
     db = await open_database(database_url)
     try:
-        return await (db.write(operation) if is_write else db.read(operation))
+        return await (db.write(steps) if is_write else db.read(steps))
     finally:
         await db.close()

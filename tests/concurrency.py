@@ -11,7 +11,7 @@ import orjson
 
 from app.auth.authenticator import Authenticator
 from app.db.drivers.interface import Database, DatabaseUnavailable
-from app.db.sql import Operation
+from app.db.sql import Steps
 from tests.callers import Caller, Gateway
 from tests.client import Client
 
@@ -80,15 +80,15 @@ class InterruptedDatabase:
     reads: list[Action]
     writes: list[Action]
 
-    async def read(self, operation: Operation[Result]) -> Result:
+    async def read(self, steps: Steps[Result]) -> Result:
         if self.reads:
             await self.reads.pop(0)()
-        return await self.db.read(operation)
+        return await self.db.read(steps)
 
-    async def write(self, operation: Operation[Result]) -> Result:
+    async def write(self, steps: Steps[Result]) -> Result:
         if self.writes:
             await self.writes.pop(0)()
-        return await self.db.write(operation)
+        return await self.db.write(steps)
 
     async def close(self) -> None:
         await self.db.close()

@@ -9,7 +9,7 @@ from sqlmodel import SQLModel
 
 from app.db.moments import Moment, as_moment
 from app.db.session_counters import Difference, differences
-from app.db.sql import Operation, Statement
+from app.db.sql import Statement, Steps
 from tests.callers import Gateway
 
 Row = dict[str, Any]
@@ -27,7 +27,7 @@ EVERY_ROW = {
 }
 
 
-def all_rows() -> Operation[Stored]:
+def all_rows() -> Steps[Stored]:
     found = {}
     for table, statement in EVERY_ROW.items():
         found[table.name] = [

@@ -4,7 +4,7 @@ and ids of deleted rows."""
 from app.db.admin.erasing import erasing
 from app.db.audit.records import recording
 from app.db.moments import moment_as_text
-from app.db.sql import Bulk, Operation
+from app.db.sql import Bulk, Steps
 from tests.audit.test_chain import records, seal_all
 from tests.audit.test_removing import removed
 from tests.callers import load, run_write
@@ -55,7 +55,7 @@ def hard_texts() -> list[Record]:
     ]
 
 
-def inserting_service_rows() -> Operation[None]:
+def inserting_service_rows() -> Steps[None]:
     yield Bulk("event_removal", ("last_event_id", "moment"), [(0, NOW)])
     usage = ("day", "path", "role", "application", "requests", "last_date")
     yield Bulk("legacy_usage", usage, [("2026-11-20", "GET /path", "", HARD, 2**40, NOW)])

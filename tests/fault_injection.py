@@ -8,7 +8,7 @@ from time import sleep
 from typing import TypeVar
 
 from app.db.drivers.interface import Database, Occupancy
-from app.db.sql import Operation, Repeatable
+from app.db.sql import Repeatable, Steps
 
 Result = TypeVar("Result")
 
@@ -31,7 +31,7 @@ def raise_in(thread: Thread, fault: type[BaseException]) -> None:
 
 
 class Failing:
-    """A database that raises one of the faults per call, the last first; None runs the operation."""
+    """A database that raises one of the faults per call, the last first; None runs the steps."""
 
     def __init__(self, db: Database, faults: list[BaseException | None]) -> None:
         self.db = db
@@ -41,13 +41,13 @@ class Failing:
         if self.faults and (fault := self.faults.pop()) is not None:
             raise fault
 
-    async def read(self, operation: Operation[Result]) -> Result:
+    async def read(self, steps: Steps[Result]) -> Result:
         self.fail()
-        return await self.db.read(operation)
+        return await self.db.read(steps)
 
-    async def write(self, operation: Operation[Result] | Repeatable[Result]) -> Result:
+    async def write(self, steps: Steps[Result] | Repeatable[Result]) -> Result:
         self.fail()
-        return await self.db.write(operation)
+        return await self.db.write(steps)
 
     async def close(self) -> None:
         await self.db.close()

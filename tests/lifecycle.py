@@ -3,7 +3,7 @@
 from sqlalchemy import text
 
 from app.db.session_counters import RECOMPUTE_COUNTERS
-from app.db.sql import Bulk, Operation, Statement
+from app.db.sql import Bulk, Statement, Steps
 from tests.callers import load, run_write
 from tests.factories import (
     DAY,
@@ -85,7 +85,7 @@ def load_one_client(url: str) -> None:
     run_write(url, inserting_service_rows())
 
 
-def inserting_service_rows() -> Operation[None]:
+def inserting_service_rows() -> Steps[None]:
     """Rows that the service writes and no import contains."""
     yield Bulk(
         "feedback",

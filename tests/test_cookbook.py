@@ -92,7 +92,7 @@ def test_an_error_is_documented_with_its_status_and_whether_to_retry(failure: Fa
     statuses, action = documented_errors()[failure.code]
 
     assert statuses <= {each.newer for each in same_code}
-    if failure.is_of_result and failure.older != 200:
-        assert failure.newer in statuses
+    if failure.is_of_result and failure.json != 200:
+        assert failure.graphql in statuses
     is_retried = re.search("(?<!not )wait|with the same", action) is not None
     assert is_retried == any(each.is_retried for each in same_code)

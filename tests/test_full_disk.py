@@ -5,12 +5,12 @@ from typing import Any
 import pytest
 
 from app.auth.authenticator import Authenticator
-from app.db.sql import Operation
+from app.db.sql import Steps
 from tests.callers import Gateway
 from tests.database_rows import stored, wrong_counters
-from tests.db.operations import sql
+from tests.db.small_steps import sql
 from tests.factories import a_world
-from tests.rest_compat.legacy import ASSIGNMENTS, homework, refusal_of
+from tests.rest_compat.legacy import ASSIGNMENTS, homework, rejection_of
 
 pytestmark = pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
 
@@ -21,7 +21,7 @@ MUTATION = """
       startDate: "2026-11-22T08:00:00Z", endDate: "2026-11-29T18:30:00Z"}) { message } }"""
 
 
-def limit_pages(pages: int) -> Operation[None]:
+def limit_pages(pages: int) -> Steps[None]:
     """Limits the size of the database, which SQLite reports like a full disk."""
     taken = (yield sql("PRAGMA page_count"), {})[0][0]
     yield sql(f"PRAGMA max_page_count = {taken + pages}"), {}
@@ -48,7 +48,7 @@ def test_a_full_disk_rejects_homework_and_loses_nothing(gateway: Gateway) -> Non
     while (response := caregiver.put(ASSIGNMENTS, json=another_homework(confirmed))).status_code == 200:
         confirmed += 1
 
-    assert refusal_of(response) == (503, REJECTED)
+    assert rejection_of(response) == (503, REJECTED)
     by_graphql = caregiver.post_graphql(MUTATION)
     assert by_graphql.status_code == 503
     assert by_graphql.json()["errors"][0]["message"] == REJECTED
@@ -70,7 +70,7 @@ def test_answers_are_not_shown_if_the_audit_record_cannot_be_stored(gateway: Gat
     while (response := caregiver.get(f"{ASSIGNMENTS}/1")).status_code == 200:
         pass
 
-    assert refusal_of(response) == (503, UNRECORDED)
+    assert rejection_of(response) == (503, UNRECORDED)
     by_graphql = caregiver.post_graphql("{ assignment(id: 1) { answerSets { answers { answer } } } }")
     assert (by_graphql.status_code, by_graphql.json()["data"]) == (503, {"assignment": None})
     assert caregiver.graphql("{ assignment(id: 1) { score } }") == {"data": {"assignment": {"score": 70}}}

@@ -8,7 +8,7 @@ from sqlalchemy import text
 
 import app.main
 from app.db.admin.migrate import newest_version
-from app.db.sql import Operation, Statement
+from app.db.sql import Statement, Steps
 from app.http.router import Router
 from app.main import create_app
 from app.settings import Environment, Settings, SettingsError
@@ -31,7 +31,7 @@ def test_liveness_and_readiness_need_no_token(gateway: Gateway) -> None:
     assert get(gateway, "/readyz") == (200, {"status": "ready"}, "no-store")
 
 
-def set_version(to: str) -> Operation[None]:
+def set_version(to: str) -> Steps[None]:
     yield Statement(lambda kind: text(f"UPDATE alembic_version SET version_num = '{to}'")), {}
 
 

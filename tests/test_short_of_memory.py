@@ -10,7 +10,7 @@ from starlette.websockets import WebSocketDisconnect
 
 from tests.callers import Gateway
 from tests.factories import a_world, starting_with
-from tests.rest_compat.legacy import ASSIGNMENTS, homework, refusal_of
+from tests.rest_compat.legacy import ASSIGNMENTS, homework, rejection_of
 
 pytestmark = [starting_with(a_world), pytest.mark.sqlite_only]
 
@@ -30,7 +30,7 @@ def short_of_memory(gateway: Gateway, monkeypatch: pytest.MonkeyPatch) -> Gatewa
 def test_the_legacy_contract_answers_503(short_of_memory: Gateway) -> None:
     response = short_of_memory.as_caregiver(1).put(ASSIGNMENTS, json=homework())
 
-    assert refusal_of(response) == (503, MESSAGE)
+    assert rejection_of(response) == (503, MESSAGE)
     assert response.headers["retry-after"]
 
 

@@ -4,11 +4,12 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Any
 
 from sqlalchemy import select
 
 from app.auth.keys import Key
-from app.auth.refusals import Reason, refusal_for
+from app.auth.rejections import Reason, rejection_for
 from app.auth.tokens import MAX_TOKEN, Identity, Verifier, weight_of
 from app.caches import BoundedCache
 from app.care.budgets import Budget, Budgets, IdentifierLimiter
@@ -16,7 +17,7 @@ from app.care.context import Context, Role, Viewer, utc_now
 from app.care.errors import CareError
 from app.db.audit.recorder import AuditRecorder
 from app.db.drivers.interface import Database
-from app.db.sql import Operation, Statement, text_parameter
+from app.db.sql import OnlyStatement, Statement, Steps, text_parameter
 from app.db.tables import CAREGIVER, CLIENT, Contract
 
 FIND_ACCOUNT = {
@@ -25,12 +26,20 @@ FIND_ACCOUNT = {
 }
 
 
-def viewer_for(identity: Identity) -> Operation[Viewer]:
-    found = yield FIND_ACCOUNT[identity.role], {"user": identity.user}
+def viewer_for(identity: Identity) -> Steps[Viewer]:
+    return viewer_in((yield OnlyStatement(FIND_ACCOUNT[identity.role], {"user": identity.user})), identity)
+
+
+def finding_viewer(identity: Identity) -> Steps[Viewer]:
+    """As one of several statements."""
+    return viewer_in((yield FIND_ACCOUNT[identity.role], {"user": identity.user}), identity)
+
+
+def viewer_in(found: list[Any], identity: Identity) -> Viewer:
     if not found:
-        raise refusal_for(Reason.UNKNOWN_ACCOUNT)
+        raise rejection_for(Reason.UNKNOWN_ACCOUNT)
     if found[0][1]:
-        raise refusal_for(Reason.DISABLED_ACCOUNT)
+        raise rejection_for(Reason.DISABLED_ACCOUNT)
     return Viewer(identity.role, found[0][0])
 
 
@@ -39,9 +48,9 @@ def token_in(authorization: str) -> str:
     scheme, _, rest = authorization.partition(" ")
     token = rest.strip(" ")
     if scheme.lower() != "bearer" or not token or " " in token:
-        raise refusal_for(Reason.HEADER)
+        raise rejection_for(Reason.HEADER)
     if len(token) > MAX_TOKEN:
-        raise refusal_for(Reason.MALFORMED)
+        raise rejection_for(Reason.MALFORMED)
     return token
 
 
@@ -107,10 +116,10 @@ class Authenticator:
                     account.until = account.last
                 token = account.token if account else token_in(authorization or "")
                 account = await self.authenticate(token, now)
-            except CareError as refusal:
+            except CareError as rejection:
                 if account is not None:
                     self.accepted.remove(account.token)
-                self.verifier.refusals.note(refusal, request_id)
+                self.verifier.rejections.note(rejection, request_id)
                 raise
         return Context(
             account.viewer if account else None,

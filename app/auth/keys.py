@@ -132,10 +132,10 @@ class KeySet:
                 self.keys, self.text = self.source.parse(text), text
                 logger.info("the keys that verify tokens have changed; there are %d now", len(self.keys))
             self.is_failing = False
-        except SettingsError as refusal:
+        except SettingsError as rejection:
             # An unavailable issuer or a half-written file must not lock all users out.
             if not self.is_failing:
-                logger.warning("%s; the previous keys stay in use", refusal)
+                logger.warning("%s; the previous keys stay in use", rejection)
             self.is_failing = True
         except Exception:
             logger.exception("the keys that verify tokens cannot be read; the previous keys stay in use")

@@ -11,7 +11,7 @@ from typing import Any
 import jwt
 
 from app.auth.keys import Key, KeySet
-from app.auth.refusals import Reason, RefusalLog, refusal_for
+from app.auth.rejections import Reason, RejectionLog, rejection_for
 from app.caches import BoundedCache
 from app.care.context import Role
 from app.care.errors import CareError
@@ -62,7 +62,7 @@ class Verifier:
         self.settings = settings
         self.keys = keys
         self.ticks = time.monotonic
-        self.refusals = RefusalLog(settings.log_requests)
+        self.rejections = RejectionLog(settings.log_requests)
         self.cached: BoundedCache[tuple[Identity, float]] = BoundedCache(settings.token_cache)
         self.cached_keys = keys.keys
 
@@ -95,12 +95,12 @@ class Verifier:
             keys = self.keys.matching(kid, algorithm)
         if not keys:
             is_known = any(key.algorithm == algorithm for key in self.keys.keys)
-            raise refusal_for(Reason.UNKNOWN_KEY if is_known else Reason.ALGORITHM)
+            raise rejection_for(Reason.UNKNOWN_KEY if is_known else Reason.ALGORITHM)
         for key in keys[:-1]:
             try:
                 return self.claims_by(key, token)
-            except CareError as refusal:
-                if refusal.reason is not Reason.SIGNATURE:
+            except CareError as rejection:
+                if rejection.reason is not Reason.SIGNATURE:
                     raise
         return self.claims_by(keys[-1], token)
 
@@ -120,17 +120,17 @@ class Verifier:
             )
             expiry_of(claims)
         except (jwt.PyJWTError, ValueError, TypeError, OverflowError, RecursionError) as fault:
-            raise refusal_for(reason_of(fault)) from None
+            raise rejection_for(reason_of(fault)) from None
         # A refresh token has the claims of an access token and `ati`. It must not give access.
         if "ati" in claims:
-            raise refusal_for(Reason.REFRESH_TOKEN)
+            raise rejection_for(Reason.REFRESH_TOKEN)
         return claims
 
     def user_of(self, claims: Mapping[str, Any]) -> str:
         named = self.settings.claim_user
         user = claims.get(named if named in claims else "sub")
         if not isinstance(user, str) or not NAME.fullmatch(user):
-            raise refusal_for(Reason.CLAIMS)
+            raise rejection_for(Reason.CLAIMS)
         return user
 
     def role_of(self, claims: Mapping[str, Any]) -> Role:
@@ -142,7 +142,7 @@ class Verifier:
                 if len(known) == 1:
                     return known.pop()
                 break
-        raise refusal_for(Reason.ROLE)
+        raise rejection_for(Reason.ROLE)
 
 
 def weight_of(token: str) -> int:
@@ -159,14 +159,14 @@ def reason_of(fault: Exception) -> Reason:
 def header_of(token: str) -> dict[str, Any]:
     """The header; it names an algorithm."""
     if len(token) > MAX_TOKEN or THREE_PARTS.fullmatch(token) is None:
-        raise refusal_for(Reason.MALFORMED)
+        raise rejection_for(Reason.MALFORMED)
     try:
         header = jwt.get_unverified_header(token)
         reject_duplicates(token)
     except (jwt.PyJWTError, ValueError, RecursionError):
-        raise refusal_for(Reason.MALFORMED) from None
+        raise rejection_for(Reason.MALFORMED) from None
     if not isinstance(header.get("alg"), str):
-        raise refusal_for(Reason.MALFORMED)
+        raise rejection_for(Reason.MALFORMED)
     return header
 
 

@@ -14,8 +14,8 @@ from app.care.assignments import (
     is_of_client,
     is_submitted_since,
     locking_assignment,
-    refuse_unless_pending,
-    refuse_unless_running,
+    reject_unless_pending,
+    reject_unless_running,
 )
 from app.care.bounds import ANSWER_BYTES, check_required, length_of
 from app.care.context import Context, Role, read_one
@@ -35,7 +35,7 @@ from app.db.audit.records import DRAFTS
 from app.db.reader.access import is_final, is_own_draft
 from app.db.reader.reads import Page, Row, get_rows, list_rows
 from app.db.reader.selection import AccessScope, PageRequest, Selection, Where
-from app.db.sql import Operation, Together, repeatable
+from app.db.sql import Steps, Together, repeatable
 from app.db.statements.answers import (
     ADD_SET,
     DROP_DRAFT,
@@ -121,15 +121,15 @@ async def save_answers(
 
 
 @repeatable
-def saving(access: AccessScope, answers: Answers, save_type: SaveType) -> Operation[int]:
+def saving(access: AccessScope, answers: Answers, save_type: SaveType) -> Steps[int]:
     locked, draft, last_revision, questions, new_id = yield from locking_for_answers(access, answers)
-    refuse_unless_answerable(locked, questions)
+    reject_unless_answerable(locked, questions)
     given = match_answers(questions, answers.given)
     revision = (answers.revision or last_revision) + 1
     was_next = draft is not None and draft.revision == revision
     if draft is not None and was_next and is_stored(draft.answers, given):
         return draft.id  # a retry of the last save
-    refuse_stale(draft, answers.revision)
+    reject_stale(draft, answers.revision)
     about = {"save_type": save_type, "attempt": locked.attempt, "revision": revision}
     values = {**locked.values, **about, "answers": document_of(questions, given)}
     draft_id = draft.id if draft else new_id
@@ -150,7 +150,7 @@ class Answerable(NamedTuple):
     new_id: int  # for an answer set
 
 
-def locking_for_answers(access: AccessScope, answers: Answers) -> Operation[Answerable]:
+def locking_for_answers(access: AccessScope, answers: Answers) -> Steps[Answerable]:
     locked = yield from locking_assignment(access, answers.assignment_id, statement=LOCK_FOR_ANSWERS)
     *draft, last_revision, questions, new_id = locked.other_columns
     stored = Draft(*draft) if draft[0] is not None else None
@@ -159,9 +159,9 @@ def locking_for_answers(access: AccessScope, answers: Answers) -> Operation[Answ
     return Answerable(locked, stored, last_revision or 0, read_questions(questions), new_id)
 
 
-def refuse_unless_answerable(locked: LockedAssignment, questions: Sequence[Question]) -> None:
-    refuse_unless_running(locked)
-    refuse_unless_pending(locked)
+def reject_unless_answerable(locked: LockedAssignment, questions: Sequence[Question]) -> None:
+    reject_unless_running(locked)
+    reject_unless_pending(locked)
     if locked.start_date > locked.now:
         raise WrongState("the assignment has not started", "assignmentId")
     # A book from the old service has no questions until the operator imports them. Without this check a
@@ -170,7 +170,7 @@ def refuse_unless_answerable(locked: LockedAssignment, questions: Sequence[Quest
         raise WrongState("the book has no questions yet", "assignmentId")
 
 
-def refuse_stale(draft: Draft | None, revision: int) -> None:
+def reject_stale(draft: Draft | None, revision: int) -> None:
     if revision != (draft.revision if draft else 0):
         raise DraftConflict(draft.id if draft else None, "revision")
 
@@ -198,12 +198,12 @@ async def submit_answers(ctx: Context, answers: Answers) -> list[int]:
 
 
 @repeatable
-def submitting(access: AccessScope, answers: Answers) -> Operation[list[int]]:
+def submitting(access: AccessScope, answers: Answers) -> Steps[list[int]]:
     locked, draft, last_revision, questions, new_id = yield from locking_for_answers(access, answers)
     if locked.status is AssignmentStatus.COMPLETE:
         return (yield from finding_submitted(locked, questions, answers))
-    refuse_unless_answerable(locked, questions)
-    refuse_stale(draft, answers.revision)
+    reject_unless_answerable(locked, questions)
+    reject_stale(draft, answers.revision)
     storable, wrong = match_storable_answers(questions, answers.given)
     given = with_blanks(questions, storable)
     check_fit(questions, given, wrong)
@@ -233,7 +233,7 @@ def with_blanks(questions: list[Question], given: dict[int, str]) -> dict[int, s
 
 def finding_submitted(
     locked: LockedAssignment, questions: list[Question], answers: Answers
-) -> Operation[list[int]]:
+) -> Steps[list[int]]:
     """Returns the ids of an earlier submission of the same answers."""
     found = yield FIND_SUBMISSION, {**locked.values, "attempt": locked.attempt}
     try:

@@ -7,10 +7,10 @@ from app.care.assignments import (
     emitting_event,
     get_my_assignments,
     locking_assignment,
-    refuse_closed,
-    refuse_unless_complete,
-    refuse_unless_pending,
-    refuse_unless_running,
+    reject_closed,
+    reject_unless_complete,
+    reject_unless_pending,
+    reject_unless_running,
 )
 from app.care.bounds import REMINDER_BYTES, check_moment, check_required
 from app.care.context import Context, Role, read_one
@@ -20,7 +20,7 @@ from app.care.sessions import get_my_sessions
 from app.db.moments import known_moment
 from app.db.reader.reads import Row
 from app.db.reader.selection import AccessScope, Selection
-from app.db.sql import Operation, Together, repeatable
+from app.db.sql import Steps, Together, repeatable
 from app.db.statements.assignments import (
     ADD_REMINDERS,
     DROP_SCHEDULED_REMINDERS,
@@ -75,15 +75,15 @@ async def reopen_assignment(
     return await read_one(get_my_assignments, ctx, reopened, selection)
 
 
-def locking_pending(access: AccessScope, assignment_id: int | None) -> Operation[LockedAssignment]:
+def locking_pending(access: AccessScope, assignment_id: int | None) -> Steps[LockedAssignment]:
     locked = yield from locking_assignment(access, assignment_id)
-    refuse_closed(locked)
-    refuse_unless_pending(locked)
+    reject_closed(locked)
+    reject_unless_pending(locked)
     return locked
 
 
 @repeatable
-def extending(access: AccessScope, assignment_id: int | None, end_date: datetime) -> Operation[int]:
+def extending(access: AccessScope, assignment_id: int | None, end_date: datetime) -> Steps[int]:
     locked = yield from locking_pending(access, assignment_id)
     if end_date < (locked.end_date or locked.start_date):
         raise InvalidValue("endDate", "is before the current end")
@@ -94,7 +94,7 @@ def extending(access: AccessScope, assignment_id: int | None, end_date: datetime
 
 
 @repeatable
-def withdrawing(access: AccessScope, assignment_id: int | None) -> Operation[int]:
+def withdrawing(access: AccessScope, assignment_id: int | None) -> Steps[int]:
     locked = yield from locking_pending(access, assignment_id)
     yield Together(((WITHDRAW, locked.values), (SKIP_REMINDERS, locked.values)))
     yield from emitting_event(locked, EventKind.WITHDRAWN, Actor.CAREGIVER, (RECOUNT, locked.values))
@@ -104,7 +104,7 @@ def withdrawing(access: AccessScope, assignment_id: int | None) -> Operation[int
 @repeatable
 def setting_reminders(
     access: AccessScope, assignment_id: int | None, moments: tuple[datetime, ...]
-) -> Operation[int]:
+) -> Steps[int]:
     """Keeps reminders that were sent or whose moment has passed, and does not plan those moments again. Keeps
     scheduled reminders that are given again, since one may be due just now. Plans skipped future moments
     again, because submitting skips them."""
@@ -127,10 +127,10 @@ def setting_reminders(
 
 
 @repeatable
-def reopening(access: AccessScope, assignment_id: int | None) -> Operation[int]:
+def reopening(access: AccessScope, assignment_id: int | None) -> Steps[int]:
     locked = yield from locking_assignment(access, assignment_id)
-    refuse_unless_running(locked)
-    refuse_unless_complete(locked)
+    reject_unless_running(locked)
+    reject_unless_complete(locked)
     yield REOPEN, locked.values
     recounted = (RECOUNT, locked.values)
     return (yield from emitting_event(locked, EventKind.REOPENED, Actor.CAREGIVER, recounted))

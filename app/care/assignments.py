@@ -19,8 +19,8 @@ from app.db.reader.reads import CountedBy, Page, Row, get_rows, list_rows
 from app.db.reader.selection import AccessScope, Order, PageRequest, Selection, Where, equals
 from app.db.sql import (
     DATABASE_KIND,
-    Operation,
     Statement,
+    Steps,
     Together,
     Values,
     id_parameter,
@@ -137,8 +137,8 @@ async def list_my_assignments(
 ) -> Page:
     access = ctx.access()
     page_request, counted_by = filtered(page_request, filter)
-    operation = list_rows(Assignment, access, page_request, selection, counted_by)
-    return await ctx.read("assignments", access, operation)
+    steps = list_rows(Assignment, access, page_request, selection, counted_by)
+    return await ctx.read("assignments", access, steps)
 
 
 def filtered(page_request: PageRequest, filter: AssignmentFilter) -> tuple[PageRequest, CountedBy | None]:
@@ -216,7 +216,7 @@ def locking_assignment(
     what: str = "assignment",
     member: str = "assignmentId",
     statement: Statement = LOCK_ASSIGNMENT,
-) -> Operation[LockedAssignment]:
+) -> Steps[LockedAssignment]:
     """Raises the same NotFound for a missing and for a foreign assignment."""
     values = {**scope_values(access), "assignment": assignment_id}
     if access.client is not None and (yield DATABASE_KIND)[0] == "citus":
@@ -241,7 +241,7 @@ def locking_assignment(
     )
 
 
-def finding_caregiver(values: Values) -> Operation[Values]:
+def finding_caregiver(values: Values) -> Steps[Values]:
     """Citus locks rows of one caregiver, so the caregiver of the assignment must be the only one."""
     if len(values["caregivers"]) > 1:
         found = yield FIND_CAREGIVER_OF_ASSIGNMENT, values
@@ -249,31 +249,31 @@ def finding_caregiver(values: Values) -> Operation[Values]:
     return values
 
 
-def refuse_closed(locked: LockedAssignment, member: str = "assignmentId") -> None:
+def reject_closed(locked: LockedAssignment, member: str = "assignmentId") -> None:
     if locked.session_state is TimeState.COMPLETED:
         raise NotRunning(member, message=CLOSED)
 
 
-def refuse_unless_running(locked: LockedAssignment, member: str = "assignmentId") -> None:
-    refuse_closed(locked, member)
+def reject_unless_running(locked: LockedAssignment, member: str = "assignmentId") -> None:
+    reject_closed(locked, member)
     if locked.session_state is not TimeState.RUNNING:
         raise NotRunning(member)
 
 
-def refuse_unless_pending(locked: LockedAssignment) -> None:
+def reject_unless_pending(locked: LockedAssignment) -> None:
     if locked.status is not AssignmentStatus.PENDING:
         raise WrongState("the assignment is submitted", "assignmentId")
 
 
-def refuse_unless_complete(locked: LockedAssignment, member: str = "assignmentId") -> None:
+def reject_unless_complete(locked: LockedAssignment, member: str = "assignmentId") -> None:
     if locked.status is not AssignmentStatus.COMPLETE:
         raise WrongState("the assignment is not submitted", member)
 
 
 def emitting_event(
     locked: LockedAssignment, event: EventKind, actor: Actor, *changes: tuple[Statement, Values]
-) -> Operation[int]:
-    """Makes the last changes of an operation and adds the event. Returns the id of the assignment."""
+) -> Steps[int]:
+    """Makes the last changes of the steps and adds the event. Returns the id of the assignment."""
     emitted = (INSERT_ASSIGNMENT_EVENTS, {**locked.values, "event": event, "actor": actor})
     yield Together((*changes, emitted), is_last=True)
     return locked.id

@@ -9,7 +9,7 @@ from app.care.context import Context
 from app.care.errors import InvalidValue
 from app.db.reader.reads import Page, Row, get_rows, list_rows
 from app.db.reader.selection import AccessScope, PageRequest, Selection, Where, equals
-from app.db.sql import Operation, id_parameter, text_parameter
+from app.db.sql import Steps, id_parameter, text_parameter
 from app.db.statements.books import end_of, words_of
 from app.db.tables import BOOK_WORD, Book
 
@@ -61,7 +61,7 @@ async def list_books(
 
 def finding_books(
     now: datetime, filter: BookFilter, page_request: PageRequest, selection: Selection
-) -> Operation[Page]:
+) -> Steps[Page]:
     where = [Where(is_retired if filter.is_retired else is_current)]
     values: dict[str, object] = {"module": filter.module_id, "is_test": filter.is_test}
     if filter.module_id is not None:

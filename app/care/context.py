@@ -18,7 +18,7 @@ from app.db.drivers.interface import Database, DatabaseUnavailable, OutcomeUnkno
 from app.db.reader.document import MAX_DOCUMENT, ReadTooLong
 from app.db.reader.reads import Row
 from app.db.reader.selection import AccessScope, Selection
-from app.db.sql import Operation, Repeatable
+from app.db.sql import Repeatable, Steps
 from app.db.tables import AuditActor, Contract
 
 Result = TypeVar("Result")
@@ -61,10 +61,10 @@ class Context:
     exempt_length: int = 0  # bytes of the response that have their own limit
     sealing: Future[bool] | None = None  # of the audit log, once a request; True: more records wait
 
-    async def read(self, what: str, access: AccessScope, operation: Operation[Result]) -> Result:
+    async def read(self, what: str, access: AccessScope, steps: Steps[Result]) -> Result:
         """Runs a read. If it returned answers, records that before the response is sent."""
         try:
-            result = await self.db.read(operation)
+            result = await self.db.read(steps)
             if access.shown:
                 if self.idempotent_request is not None:
                     self.idempotent_request.shows_answers = True
@@ -78,28 +78,28 @@ class Context:
             raise self.too_long(MAX_DOCUMENT, "request less at once") from None
         return result
 
-    async def write(self, what: str, operation: Repeatable[Result]) -> Result:
+    async def write(self, what: str, steps: Repeatable[Result]) -> Result:
         """Writes one change and its audit record in one transaction. A rejection is recorded on its own; of
         many in a minute only the number is recorded."""
         try:
             if self.recorder is not None:
-                operation = recorded(operation, partial(self.record_of, what, DONE))
-            result = await self.write_once(operation)
-        except CareError as refusal:
+                steps = recorded(steps, partial(self.record_of, what, DONE))
+            result = await self.write_once(steps)
+        except CareError as rejection:
             if self.recorder is not None:
-                rejected = self.record_of(what, refusal.code, [])
-                await self.recorder.refusals.keep(rejected, MORE_REJECTED_CHANGES)
+                rejected = self.record_of(what, rejection.code, [])
+                await self.recorder.rejections.keep(rejected, MORE_REJECTED_CHANGES)
             raise
         self.has_changed = True
         return result
 
-    async def write_once(self, operation: Repeatable[Result]) -> Result:
+    async def write_once(self, steps: Repeatable[Result]) -> Result:
         """A request with an Idempotency-Key has one change; a repetition gets the stored result."""
         request = self.idempotent_request
         if request is None:
-            return await self.db.write(operation)
+            return await self.db.write(steps)
         assert request.outcome is None
-        result, outcome = await self.db.write(performing_once(request, self.now, operation))
+        result, outcome = await self.db.write(performing_once(request, self.now, steps))
         request.outcome = outcome
         return result
 
@@ -107,20 +107,20 @@ class Context:
         if self.recorder is not None:
             await self.recorder.keep(self.record_of(what, DONE, about))
 
-    async def refused(self, what: str, refusal: CareError, ids: RowIds = NO_ROWS) -> CareError:
+    async def rejected(self, what: str, rejection: CareError, ids: RowIds = NO_ROWS) -> CareError:
         """Records a rejected read with the requested ids, and returns the error for the caller to raise. Of
         many rejections in a minute only the number is recorded."""
         if self.recorder is not None:
             about: About = [(None, None, dict(ids))] if ids else []
-            await to_the_end(self.recorder.refusals.keep(self.record_of(what, refusal.code, about)))
-        return refusal
+            await to_the_end(self.recorder.rejections.keep(self.record_of(what, rejection.code, about)))
+        return rejection
 
     async def require_role(self, role: Role, what: str, ids: RowIds = NO_ROWS) -> int:
         """Returns the viewer's id. Records the rejection if the viewer does not have the role."""
         try:
             return self.signed_in_as(role)
-        except NotAllowed as refusal:
-            raise await self.refused(what, refusal, ids) from None
+        except NotAllowed as rejection:
+            raise await self.rejected(what, rejection, ids) from None
 
     def record_of(self, what: str, outcome: str, about: About) -> Record:
         viewer = self.signed_in()
@@ -172,7 +172,7 @@ class Context:
 
 async def to_the_end(work: Coroutine[Any, Any, Result]) -> Result:
     """Ends the work also if the caller is cancelled. If a field fails, graphql-core cancels the fields beside
-    it, and waits for them before the response: a refusal among them must be recorded."""
+    it, and waits for them before the response: a rejection among them must be recorded."""
     task = create_task(work)
     try:
         return await shield(task)

@@ -101,7 +101,7 @@ class EventsExpired(CareError):
     message = "events after this one were removed; read the current state and subscribe without `after`"
 
 
-class Refused(CareError):
+class Rejected(CareError):
     """A correctable problem with the input; names its members."""
 
     code: ClassVar[UserErrorCode]
@@ -111,7 +111,7 @@ class Refused(CareError):
         self.members = members
 
 
-class Incomplete(Refused):
+class Incomplete(Rejected):
     """A required member is missing."""
 
     code = UserErrorCode.INCOMPLETE
@@ -120,7 +120,7 @@ class Incomplete(Refused):
         super().__init__(f"required and missing: {', '.join(members)}", *members)
 
 
-class InvalidValue(Refused):
+class InvalidValue(Rejected):
     """A value has the wrong form or is out of bounds."""
 
     code = UserErrorCode.UNREADABLE
@@ -129,7 +129,7 @@ class InvalidValue(Refused):
         super().__init__(f"{member} {reason}", member)
 
 
-class NotFound(Refused):
+class NotFound(Rejected):
     """The object is missing or another viewer's: the error does not show which."""
 
     code = UserErrorCode.NOT_FOUND
@@ -138,20 +138,20 @@ class NotFound(Refused):
         super().__init__(f"{what} not found", *members)
 
 
-class NotRunning(Refused):
+class NotRunning(Rejected):
     code = UserErrorCode.NOT_RUNNING
 
     def __init__(self, *members: str, message: str = "the session is not running") -> None:
         super().__init__(message, *members)
 
 
-class WrongState(Refused):
+class WrongState(Rejected):
     """The object does not accept the change: an assignment that is submitted, for example."""
 
     code = UserErrorCode.WRONG_STATE
 
 
-class DraftConflict(Refused):
+class DraftConflict(Rejected):
     """The draft was saved elsewhere meanwhile; names the stored draft."""
 
     code = UserErrorCode.DRAFT_CONFLICT
@@ -170,7 +170,7 @@ class WrongAnswer:
     message: str
 
 
-class WrongAnswers(Refused):
+class WrongAnswers(Rejected):
     """Answers that do not match the questions; names each."""
 
     code = UserErrorCode.UNREADABLE

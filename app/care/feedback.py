@@ -6,15 +6,15 @@ from app.care.assignments import (
     NOT_WITHDRAWN,
     emitting_event,
     locking_assignment,
-    refuse_unless_complete,
-    refuse_unless_running,
+    reject_unless_complete,
+    reject_unless_running,
 )
 from app.care.bounds import MAX_TEXT, check_required, check_text, length_of
 from app.care.context import Context, Role
 from app.care.errors import InvalidValue, NotFound, WrongState
 from app.db.reader.reads import Row, get_rows
 from app.db.reader.selection import AccessScope, Selection
-from app.db.sql import Operation, Together, Values, repeatable
+from app.db.sql import Steps, Together, Values, repeatable
 from app.db.statements.answers import ADD_FEEDBACK, CHANGE_FEEDBACK, FIND_FEEDBACK, FIND_SET, SCORE_SET
 from app.db.statements.assignments import STORE_FEEDBACK_STATUS
 from app.db.statements.sessions import RECOUNT
@@ -49,15 +49,15 @@ async def get_my_feedbacks(ctx: Context, ids: list[int], selection: Selection) -
 
 
 @repeatable
-def giving_feedback(access: AccessScope, feedback: FeedbackInput) -> Operation[list[int]]:
+def giving_feedback(access: AccessScope, feedback: FeedbackInput) -> Steps[list[int]]:
     values: Values = {"caregiver": access.caregiver, "answer_set": feedback.answer_set_id}
     found = yield FIND_SET, values
     if not found:
         raise NotFound("answer set", "answerSetId")
     assignment_id, attempt, own_score = found[0]
     locked = yield from locking_assignment(access, assignment_id, "answer set", "answerSetId")
-    refuse_unless_running(locked, "answerSetId")
-    refuse_unless_complete(locked, "answerSetId")
+    reject_unless_running(locked, "answerSetId")
+    reject_unless_complete(locked, "answerSetId")
     if attempt != locked.attempt:
         raise WrongState("the answers are those of an earlier attempt", "answerSetId")
     score = feedback.score if feedback.score is not None else own_score

@@ -14,7 +14,7 @@ from app.care.sessions import time_state
 from app.db.moments import as_moment, known_moment
 from app.db.reader.reads import Row, rows_of_ids
 from app.db.reader.selection import AccessScope, Selection
-from app.db.sql import Operation, Together, Values, repeatable
+from app.db.sql import Steps, Together, Values, repeatable
 from app.db.statements.assignments import (
     ADD_ASSIGNMENTS,
     ADD_REMINDERS,
@@ -91,7 +91,7 @@ def check_reminders(
 @repeatable
 def assigning(
     access: AccessScope, homework: Homework, repeats_within: timedelta | None = None
-) -> Operation[list[int]]:
+) -> Steps[list[int]]:
     """Adds rows, reminders, counters and the event in one transaction. Returns the new ids. A repetition
     within `repeats_within` writes nothing and returns the ids of the first request."""
     values = values_of(homework)
@@ -113,7 +113,7 @@ def assigning(
     return (yield from adding_homework(values, new_ids, is_last=True))
 
 
-def choosing_books(values: Values, found: Sequence[Sequence[Any]], within: str = "") -> Operation[None]:
+def choosing_books(values: Values, found: Sequence[Sequence[Any]], within: str = "") -> Steps[None]:
     """Rejects unknown books and marks the others as assigned. `found` are rows of a book's id and whether it
     was ever assigned."""
     if len(found) < len(values["books"]):
@@ -132,7 +132,7 @@ def values_of(homework: Homework) -> Values:
     }
 
 
-def adding_homework(values: Values, new_ids: list[int], is_last: bool = False) -> Operation[list[int]]:
+def adding_homework(values: Values, new_ids: list[int], is_last: bool = False) -> Steps[list[int]]:
     """Adds assignments of existing books to a running session. Returns the ids in the order of the books."""
     added = sorted(new_ids)
     values = {**values, "assignments": added, "added": len(added), "latest": added[-1]}
@@ -147,7 +147,7 @@ def adding_homework(values: Values, new_ids: list[int], is_last: bool = False) -
 # --- retries --------------------------------------------------------------------------------------
 
 
-def finding_repeated(values: Values, since: datetime) -> Operation[list[int] | None]:
+def finding_repeated(values: Values, since: datetime) -> Steps[list[int] | None]:
     """Returns the assignments of the same homework that were assigned since then and not changed, or None.
 
     The assignments of one request share their moment. All of them must match: half of an earlier request, or

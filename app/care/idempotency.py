@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, TypeVar
 import orjson
 
 from app.care.errors import KeyTaken
-from app.db.sql import Operation, Repeatable, Values, repeatable
+from app.db.sql import Repeatable, Steps, Values, repeatable
 from app.db.statements.idempotency_keys import CLAIM_KEY, FIND_KEY, STORE_RESPONSE, STORE_RESULT
 
 Result = TypeVar("Result")
@@ -52,8 +52,8 @@ class StoredResult(NamedTuple):
 
 @repeatable
 def performing_once(
-    request: IdempotentRequest, now: datetime, operation: Repeatable[Result]
-) -> Operation[tuple[Result, Outcome]]:
+    request: IdempotentRequest, now: datetime, steps: Repeatable[Result]
+) -> Steps[tuple[Result, Outcome]]:
     """Performs the change and stores its result in one transaction. A rejected change leaves its key free.
     The first result also goes through JSON, so that a value which JSON cannot keep fails in tests."""
     values = request.values()
@@ -61,12 +61,12 @@ def performing_once(
         stored = yield from finding_result(request)
         assert stored is not None
         return orjson.loads(stored.result), Outcome.REPLAYED
-    made = orjson.dumps((yield from operation)).decode()
+    made = orjson.dumps((yield from steps)).decode()
     yield STORE_RESULT, {**values, "new_result": made}
     return orjson.loads(made), Outcome.PERFORMED
 
 
-def finding_result(request: IdempotentRequest) -> Operation[StoredResult | None]:
+def finding_result(request: IdempotentRequest) -> Steps[StoredResult | None]:
     found: list[Any] = yield FIND_KEY, request.values()
     if not found:
         return None
@@ -76,5 +76,5 @@ def finding_result(request: IdempotentRequest) -> Operation[StoredResult | None]
     return StoredResult(*stored)
 
 
-def storing_response(request: IdempotentRequest, status: int, body: bytes) -> Operation[None]:
+def storing_response(request: IdempotentRequest, status: int, body: bytes) -> Steps[None]:
     yield STORE_RESPONSE, {**request.values(), "new_status": status, "new_body": body.decode()}

@@ -29,7 +29,7 @@ from app.care.homework import (
 from app.care.sessions import get_my_sessions
 from app.db.reader.reads import Row
 from app.db.reader.selection import AccessScope, Selection
-from app.db.sql import Operation, Values, repeatable
+from app.db.sql import Steps, Values, repeatable
 from app.db.statements.assignments import FIND_BOOKS, TAKE_NEW_IDS
 from app.db.statements.events import INSERT_SESSION_EVENTS
 from app.db.statements.sessions import ADD_SESSION, FIND_CLIENT, FIND_MY_CLIENT, RELATE
@@ -146,7 +146,7 @@ def shift(moment: datetime, days: int, zone: ZoneInfo) -> datetime:
 @repeatable
 def opening(
     access: AccessScope, planned: list[NewSession], count_try: Callable[[], None] | None = None
-) -> Operation[list[int]]:
+) -> Steps[list[int]]:
     """Adds sessions, their homework, counters and events in one transaction. Returns the new ids."""
     first = planned[0]
     values: Values = {"caregiver": access.caregiver, "now": access.now}
@@ -179,9 +179,7 @@ def opening(
     return opened
 
 
-def finding_by_identifier(
-    oppt_id: str, values: Values, count_try: Callable[[], None] | None
-) -> Operation[int]:
+def finding_by_identifier(oppt_id: str, values: Values, count_try: Callable[[], None] | None) -> Steps[int]:
     """Any caregiver who knows the identifier may open a session, so guesses are limited."""
     # PostgreSQL rejects NUL, also in a condition.
     found = [] if "\0" in oppt_id else (yield FIND_CLIENT, {**values, "oppt_id": oppt_id})
@@ -193,7 +191,7 @@ def finding_by_identifier(
     return int(found[0][0])
 
 
-def finding_my_client(client_id: int | None, values: Values) -> Operation[int]:
+def finding_my_client(client_id: int | None, values: Values) -> Steps[int]:
     found = yield FIND_MY_CLIENT, {**values, "of_client": client_id}
     if not found:
         raise NotFound("client", "clientId")

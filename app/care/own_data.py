@@ -15,7 +15,7 @@ from app.care.context import Context, Role
 from app.care.errors import ResponseTooLong
 from app.db.audit.records import About
 from app.db.interchange.dump import Data, reading_client, reading_events, reading_key, reading_sessions
-from app.db.sql import Operation
+from app.db.sql import Steps
 
 MAX_OWN_DATA = 16 * 1024 * 1024  # bytes; decades of weekly homework
 
@@ -52,7 +52,7 @@ def bounded(parts: list[bytes]) -> Callable[[str], object]:
     return write
 
 
-def exporting(client_id: int, format: DataFormat, write: Callable[[str], object]) -> Operation[About]:
+def exporting(client_id: int, format: DataFormat, write: Callable[[str], object]) -> Steps[About]:
     """Writes the document part by part from one snapshot; the content does not depend on the current time.
 
     Returns the relationships of the client for the audit record.

@@ -43,12 +43,12 @@ async def read_people(ctx: Context, what: str, role: Role, ids: list[int], selec
     have a session."""
     viewer, access = ctx.signed_in(), ctx.access()
     if viewer.role is role:
-        operation = get_rows(
+        steps = get_rows(
             TABLES[role], scope_for(selection, access), [viewer.id] if viewer.id in ids else [], selection
         )
     else:
-        operation = get_rows(TABLES[role], access, ids, selection, (Where(IS_KNOWN[role]),))
-    return await ctx.read(what, access, operation)
+        steps = get_rows(TABLES[role], access, ids, selection, (Where(IS_KNOWN[role]),))
+    return await ctx.read(what, access, steps)
 
 
 def scope_for(selection: Selection, access: AccessScope) -> AccessScope:

@@ -14,7 +14,7 @@ from app.care.errors import CLOSED, NotFound, NotRunning, WrongState
 from app.db.moments import as_moment, known_moment
 from app.db.reader.reads import Page, Row, get_rows, list_rows
 from app.db.reader.selection import AccessScope, Order, PageRequest, Selection, Where
-from app.db.sql import Operation, Values, moment_parameter, repeatable
+from app.db.sql import Steps, Values, moment_parameter, repeatable
 from app.db.statements.events import INSERT_SESSION_EVENTS
 from app.db.statements.sessions import (
     CHANGE_SESSION,
@@ -135,7 +135,7 @@ class LockedSession:
     description: str
 
 
-def locking_session(access: AccessScope, session_id: int | None) -> Operation[LockedSession]:
+def locking_session(access: AccessScope, session_id: int | None) -> Steps[LockedSession]:
     """Locks the caregiver's open session until the transaction ends."""
     values: Values = {"caregiver": access.caregiver, "session": session_id, "now": access.now}
     found = yield LOCK_SESSION, values
@@ -150,7 +150,7 @@ def locking_session(access: AccessScope, session_id: int | None) -> Operation[Lo
 
 
 @repeatable
-def updating(access: AccessScope, change: SessionChange) -> Operation[int]:
+def updating(access: AccessScope, change: SessionChange) -> Steps[int]:
     locked = yield from locking_session(access, change.session_id)
     start = locked.start_date if change.start_date is None else change.start_date
     if start != locked.start_date and locked.state is not TimeState.FUTURE:
@@ -169,7 +169,7 @@ def updating(access: AccessScope, change: SessionChange) -> Operation[int]:
 
 
 @repeatable
-def closing(access: AccessScope, session_id: int | None) -> Operation[int]:
+def closing(access: AccessScope, session_id: int | None) -> Steps[int]:
     locked = yield from locking_session(access, session_id)
     yield CLOSE_SESSION, locked.values
     yield SKIP_REMINDERS_OF_SESSION, locked.values
@@ -178,7 +178,7 @@ def closing(access: AccessScope, session_id: int | None) -> Operation[int]:
     return closed
 
 
-def moving_homework(values: Values, by: timedelta) -> Operation[None]:
+def moving_homework(values: Values, by: timedelta) -> Steps[None]:
     """Moves windows and scheduled reminders by the same time. Otherwise homework could begin before its
     session, and would remind the client of assignments that do not accept answers yet."""
     windows: dict[tuple[datetime, datetime | None], list[int]] = defaultdict(list)

@@ -13,7 +13,7 @@ from app.db.event_log import OPEN_TRANSACTIONS, LoggedEvent, events_from, find_e
 from app.db.reader.access import reading_scope_values
 from app.db.reader.reads import Row, get_rows
 from app.db.reader.selection import AccessScope, Selection
-from app.db.sql import DATABASE_KIND, Operation, Values
+from app.db.sql import DATABASE_KIND, Steps, Values
 from app.db.statements.retention import FIND_NEWEST_MARK
 from app.db.tables import MAX_ID, EventKind, Reminder
 
@@ -74,8 +74,8 @@ async def filter_changes(ctx: Context, session_id: int | None, is_in_session: bo
         return EventFilter(kinds)
     ids = [] if session_id is None else [session_id]
     if not await get_my_sessions(ctx, ids, Selection(frozenset({"id"}))):
-        refusal = NotFound("session", "sessionId")
-        raise await ctx.refused("assignmentChanged", refusal, {SESSIONS: ids} if ids else {})
+        rejection = NotFound("session", "sessionId")
+        raise await ctx.rejected("assignmentChanged", rejection, {SESSIONS: ids} if ids else {})
     return EventFilter(kinds, session_id)
 
 
@@ -89,7 +89,7 @@ async def position_after(ctx: Context, event_id: int | None) -> EventPosition:
     kinds = KINDS_BY_ROLE[ctx.signed_in().role]
     if event_id is None or not await ctx.db.read(finding_event(ctx.access(), kinds, event_id)):
         ids = {} if event_id is None else {EVENTS: [event_id]}
-        raise await ctx.refused("event", NotFound("event", "after"), ids)
+        raise await ctx.rejected("event", NotFound("event", "after"), ids)
     return EventPosition(event_id)
 
 
@@ -99,12 +99,12 @@ async def current_position(ctx: Context, event_filter: EventFilter) -> EventPosi
 
 
 async def read_events(
-    ctx: Context, event_filter: EventFilter, position: EventPosition, account: Operation[Viewer]
+    ctx: Context, event_filter: EventFilter, position: EventPosition, account: Steps[Viewer]
 ) -> tuple[list[LoggedEvent], EventPosition]:
     """Returns the next events, MAX_EVENTS at most, and the position after them. `account` checks in the
     same snapshot that the viewer's account is still enabled."""
 
-    def reading() -> Operation[tuple[list[LoggedEvent], EventPosition]]:
+    def reading() -> Steps[tuple[list[LoggedEvent], EventPosition]]:
         yield from account
         return (yield from reading_events(ctx.access(), event_filter, position, MAX_EVENTS))
 
@@ -117,7 +117,7 @@ async def get_my_reminders(ctx: Context, ids: list[int], selection: Selection) -
     return await ctx.read("reminder", access, get_rows(Reminder, access, ids, selection, (NOT_WITHDRAWN,)))
 
 
-def finding_event(access: AccessScope, kinds: Kinds, event_id: int) -> Operation[bool]:
+def finding_event(access: AccessScope, kinds: Kinds, event_id: int) -> Steps[bool]:
     """Raises EventsExpired for every id up to the last removed event, visible to the viewer or not."""
     if event_id <= (yield FIND_NEWEST_MARK, {})[0][0]:
         raise EventsExpired
@@ -125,7 +125,7 @@ def finding_event(access: AccessScope, kinds: Kinds, event_id: int) -> Operation
     return bool((yield find_event(access.role, kinds), values))
 
 
-def reading_current_position(access: AccessScope, event_filter: EventFilter) -> Operation[EventPosition]:
+def reading_current_position(access: AccessScope, event_filter: EventFilter) -> Steps[EventPosition]:
     values = {**(yield from reading_scope_values(access)), "floor": 0, "top": MAX_ID}
     floor = yield from finding_newest(access, values, is_old=True)
     start = EventPosition(floor, complete_at=access.now)
@@ -135,7 +135,7 @@ def reading_current_position(access: AccessScope, event_filter: EventFilter) -> 
 
 def reading_events(
     access: AccessScope, event_filter: EventFilter, position: EventPosition, most: int
-) -> Operation[tuple[list[LoggedEvent], EventPosition]]:
+) -> Steps[tuple[list[LoggedEvent], EventPosition]]:
     limit = min(len(position.seen) + most, NO_LIMIT)
     values = {
         **(yield from reading_scope_values(access)),
@@ -143,7 +143,7 @@ def reading_events(
         "limit": limit,
         "watched": event_filter.session_id,
     }
-    yield from refusing_removed(position, access.now)
+    yield from rejecting_removed(position, access.now)
     find = events_from(access.role, event_filter.kinds, event_filter.session_id is not None)
     found = [LoggedEvent(*row) for row in (yield find, values)]
     is_complete = len(found) < limit
@@ -155,7 +155,7 @@ def reading_events(
     return new, EventPosition(floor, seen, next_floor, last_id, access.now if is_complete else None)
 
 
-def refusing_removed(position: EventPosition, now: datetime) -> Operation[None]:
+def rejecting_removed(position: EventPosition, now: datetime) -> Steps[None]:
     """Raises EventsExpired if retention may have removed an event that a slow subscriber has not received."""
     if position.complete_at is None or now - position.complete_at > OLD:
         [[last_removed]] = yield FIND_NEWEST_MARK, {}
@@ -163,7 +163,7 @@ def refusing_removed(position: EventPosition, now: datetime) -> Operation[None]:
             raise EventsExpired
 
 
-def finding_newest(access: AccessScope, values: Values, is_old: bool) -> Operation[int]:
+def finding_newest(access: AccessScope, values: Values, is_old: bool) -> Steps[int]:
     """The id of the newest event of the viewer after the floor, or of the newest old one; or the floor."""
     found = yield newest_event(access.role, is_old), {**values, "old": access.now - OLD}
     return int(found[0][0]) if found else int(values["floor"])
@@ -171,7 +171,7 @@ def finding_newest(access: AccessScope, values: Values, is_old: bool) -> Operati
 
 def raising_floor(
     access: AccessScope, values: Values, next_floor: NextFloor | None
-) -> Operation[tuple[int, NextFloor | None]]:
+) -> Steps[tuple[int, NextFloor | None]]:
     """The floor after a read of events, and the next one.
 
     A change takes the id of its transaction before those of its events. So a transaction that adds an event

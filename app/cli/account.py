@@ -14,7 +14,7 @@ from app.cli.common import (
     write_database,
 )
 from app.db.admin.accounts import adding_person, linking_person, listing_accounts, switching_account
-from app.db.sql import Operation
+from app.db.sql import Steps
 
 
 class PrintableText(click.ParamType[str]):
@@ -41,10 +41,10 @@ def account() -> None:
     """Manage the accounts of caregivers and clients."""
 
 
-def change_account(command: str, role: Role, operation: Operation[int]) -> int:
-    """Runs the operation with its audit record. Returns the id of the person."""
-    operation = audited(f"account {command}", operation, lambda person: about_person(role, person))
-    return write_database(settings_or_warn(), operation)
+def change_account(command: str, role: Role, steps: Steps[int]) -> int:
+    """Runs the steps with their audit record. Returns the id of the person."""
+    steps = audited(f"account {command}", steps, lambda person: about_person(role, person))
+    return write_database(settings_or_warn(), steps)
 
 
 @account.command("add")
@@ -63,8 +63,8 @@ def add_account(role: Role, user: str, name: str, position: str | None, oppt_id:
         if not oppt_id or position:
             raise click.UsageError("a client needs --oppt-id and must not have --position")
         own = {"oppt_id": oppt_id}
-    operation = adding_person(role, name=name, user_name=user, **own)
-    click.echo(change_account("add", role, operation))
+    steps = adding_person(role, name=name, user_name=user, **own)
+    click.echo(change_account("add", role, steps))
 
 
 @account.command("link")
@@ -102,5 +102,5 @@ def enable_account(role: Role, user: str) -> None:
 
 
 def switch_account(role: Role, user: str, command: str) -> None:
-    operation = switching_account(role, user, command == "disable", utc_now())
-    click.echo(f"{role.lower()} {change_account(command, role, operation)}, {user}, is {command}d")
+    steps = switching_account(role, user, command == "disable", utc_now())
+    click.echo(f"{role.lower()} {change_account(command, role, steps)}, {user}, is {command}d")

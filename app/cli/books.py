@@ -10,7 +10,7 @@ from app.care.context import utc_now
 from app.cli.common import ID, Group, audited, read_database, settings_or_warn, write_database
 from app.db.admin.books import as_record, importing_books, restoring, retiring, showing
 from app.db.audit.records import BOOKS, About
-from app.db.interchange.load import ImportRefused
+from app.db.interchange.load import ImportRejected
 from app.db.moments import as_moment
 from app.db.reader.reads import Row
 from app.db.reader.selection import Link, PageRequest, Selection
@@ -34,8 +34,8 @@ def books() -> None:
 def list_books(search: str | None, module: int | None, retired: bool) -> None:
     """List books, newest first: id, name, module, test, retirement date."""
     filter = BookFilter(search, module, is_retired=retired)
-    operation = finding_books(utc_now(), filter, PageRequest(first=NO_LIMIT), LISTED)
-    for book in read_database(settings_or_warn(), operation).rows:
+    steps = finding_books(utc_now(), filter, PageRequest(first=NO_LIMIT), LISTED)
+    for book in read_database(settings_or_warn(), steps).rows:
         click.echo("\t".join(columns_of(book)))
 
 
@@ -70,14 +70,14 @@ def about(books: list[int]) -> About:
 @click.argument("file", type=click.File("rb"))
 def import_books(file: BinaryIO) -> None:
     """Add and replace modules and books from JSON Lines, in one transaction."""
-    operation = audited(
+    steps = audited(
         "books import",
         importing_books(file),
         lambda changes: about([change.id for change in changes if change.kind == "book"]),
     )
     try:
-        changes = write_database(settings_or_warn(), operation)
-    except ImportRefused as error:
+        changes = write_database(settings_or_warn(), steps)
+    except ImportRejected as error:
         raise error.in_file(file.name) from None
     for change in changes:
         verb = "added" if change.is_new else "replaced"
@@ -88,8 +88,8 @@ def import_books(file: BinaryIO) -> None:
 @click.argument("book", type=ID, metavar="ID")
 def retire_book(book: int) -> None:
     """Retire a book: it cannot be assigned anymore; existing assignments stay."""
-    operation = audited("books retire", retiring(book, utc_now()), lambda _: about([book]))
-    write_database(settings_or_warn(), operation)
+    steps = audited("books retire", retiring(book, utc_now()), lambda _: about([book]))
+    write_database(settings_or_warn(), steps)
     click.echo(f"book {book} is retired: it cannot be assigned anymore; existing assignments stay")
 
 

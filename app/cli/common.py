@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from app.care.context import Role, utc_now
-from app.db.admin.migrate import refuse_newer, stored_version
+from app.db.admin.migrate import reject_newer, stored_version
 from app.db.audit.records import About, operator_record, recording
 from app.db.drivers.factory import open_database
 from app.db.drivers.interface import (
@@ -19,7 +19,7 @@ from app.db.drivers.interface import (
     reason_of,
     sqlite_path,
 )
-from app.db.sql import Operation
+from app.db.sql import Steps
 from app.doctor.database import check_access, check_version
 from app.doctor.findings import Finding, Verdict
 from app.settings import Settings, read_settings, unknown_variables
@@ -70,7 +70,7 @@ def on_database(settings: Settings, work: Callable[[Database], Awaitable[Result]
     async def run() -> Result:
         db = await open_database(settings.database, settings.read_threads, patience=None)
         try:
-            await refuse_other_version(db)
+            await reject_other_version(db)
             return await work(db)
         except Exception as error:
             if is_fault_of_database(error):
@@ -82,28 +82,28 @@ def on_database(settings: Settings, work: Callable[[Database], Awaitable[Result]
     return asyncio.run(run())
 
 
-def read_database(settings: Settings, operation: Operation[Result]) -> Result:
-    return on_database(settings, lambda db: db.read(operation))
+def read_database(settings: Settings, steps: Steps[Result]) -> Result:
+    return on_database(settings, lambda db: db.read(steps))
 
 
-def write_database(settings: Settings, operation: Operation[Result]) -> Result:
-    return on_database(settings, lambda db: db.write(operation))
+def write_database(settings: Settings, steps: Steps[Result]) -> Result:
+    return on_database(settings, lambda db: db.write(steps))
 
 
-async def refuse_other_version(db: Database) -> None:
+async def reject_other_version(db: Database) -> None:
     try:
         version = await db.read(stored_version())
     except Exception:  # for example, there is no such table
         version = None
-    refuse_version(version)
+    reject_version(version)
 
 
-def refuse_version(version: str | None) -> None:
-    refuse_newer(version)
-    refuse_failed([check_version(version)])
+def reject_version(version: str | None) -> None:
+    reject_newer(version)
+    reject_failed([check_version(version)])
 
 
-def refuse_failed(findings: Iterable[Finding]) -> None:
+def reject_failed(findings: Iterable[Finding]) -> None:
     for finding in findings:
         if finding.verdict is Verdict.FAILED:
             raise DatabaseError(f"{finding.message}; {finding.advice}")
@@ -120,7 +120,7 @@ def check_database(settings: Settings) -> None:
 def check_before_serving(settings: Settings) -> None:
     """A read-only database opens without error, so check that it is writable before serving."""
     if settings.database.startswith("sqlite:"):
-        refuse_failed(check_access(sqlite_path(settings.database)))
+        reject_failed(check_access(sqlite_path(settings.database)))
     check_database(settings)
 
 
@@ -128,15 +128,15 @@ def check_before_serving(settings: Settings) -> None:
 
 
 def audited(
-    name: str, operation: Operation[Result], about: Callable[[Result], About] = lambda _: []
-) -> Operation[Result]:
-    """Runs the operation and writes its audit record in the same transaction."""
-    result = yield from operation
+    name: str, steps: Steps[Result], about: Callable[[Result], About] = lambda _: []
+) -> Steps[Result]:
+    """Runs the steps and writes their audit record in the same transaction."""
+    result = yield from steps
     yield from audit_record(name, about(result))
     return result
 
 
-def audit_record(name: str, about: About) -> Operation[None]:
+def audit_record(name: str, about: About) -> Steps[None]:
     return recording([operator_record(utc_now(), name, about)])
 
 

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 import click
 
-from app.cli.common import audited, check_database, refuse_version, settings_or_warn, write_database
+from app.cli.common import audited, check_database, reject_version, settings_or_warn, write_database
 from app.db.admin.copying import copying, count_rows, locked_source, migrate_empty
 from app.db.admin.restore import version_in
 from app.db.drivers.interface import DatabaseError, location_of, sqlite_path
@@ -38,7 +38,7 @@ def copy(source: str, target: str) -> None:
         if (version := version_in(connection)) is None:
             raise DatabaseError(f"{location_of(source)} is not a database of this service")
         with naming(source, f" (with CARE_DATABASE_URL={source})"):
-            refuse_version(version)
+            reject_version(version)
         with naming(target):
             asyncio.run(migrate_empty(target))
             check_database(settings)

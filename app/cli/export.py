@@ -15,7 +15,7 @@ from app.cli.common import ID, audit_record, read_database, settings_or_warn, wr
 from app.db.admin.erasing import Named, finding_client
 from app.db.audit.records import About
 from app.db.interchange.dump import reading_key
-from app.db.sql import Operation
+from app.db.sql import Steps
 
 FORMATS = click.Choice([format.lower() for format in DataFormat])
 client_option = click.option("--client", "user", metavar="NAME", help="The client's user name.")
@@ -34,7 +34,7 @@ id_option = click.option("--id", "client_id", type=ID, metavar="N", help="The cl
 )
 def export(user: str | None, client_id: int | None, name: str, output: Path | None) -> None:
     """Export all data of a client."""
-    refuse_unless_one(user, client_id)
+    reject_unless_one(user, client_id)
     settings = settings_or_warn()
     client, caregivers = read_database(settings, finding_with_caregivers(user, client_id))
     record = audit_record("export", about_client(client.id, caregivers))
@@ -44,12 +44,12 @@ def export(user: str | None, client_id: int | None, name: str, output: Path | No
         read_database(settings, exporting(client.id, format, lambda text: file.write(text.encode())))
 
 
-def refuse_unless_one(user: str | None, client_id: int | None) -> None:
+def reject_unless_one(user: str | None, client_id: int | None) -> None:
     if (user is None) == (client_id is None):
         raise click.UsageError("give either --client or --id")
 
 
-def finding_with_caregivers(user: str | None, client_id: int | None) -> Operation[tuple[Named, list[int]]]:
+def finding_with_caregivers(user: str | None, client_id: int | None) -> Steps[tuple[Named, list[int]]]:
     client = yield from finding_client(user, client_id)
     key = yield from reading_key(client.id)
     return client, key["caregivers"]

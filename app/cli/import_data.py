@@ -11,7 +11,7 @@ import orjson
 
 from app.cli.common import audited, settings_or_warn, write_database
 from app.cli.legacy import moving_over
-from app.db.interchange.load import ImportRefused, importing
+from app.db.interchange.load import ImportRejected, importing
 from app.telemetry.wording import OperatorError, counted
 
 
@@ -40,7 +40,7 @@ def import_command(file: Path, is_partial: bool, update: bool, remove_gone: bool
     try:
         with click.open_file(str(file), "rb") as lines:
             counts = write_database(settings, audited("import", importing(with_progress(lines))))
-    except ImportRefused as error:
+    except ImportRejected as error:
         raise error.in_file(str(file)) from None
     print_counts(counts)
 

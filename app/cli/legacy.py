@@ -137,7 +137,7 @@ def to_object(report: Report) -> dict[str, Any]:
                 "state": path.state,
                 "verdict": path.verdict,
                 "lastUse": path.last_use and moment_as_text(path.last_use),
-                "refused": path.refused,
+                "refused": path.rejected,
                 "applications": [
                     {
                         "application": line.application,

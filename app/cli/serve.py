@@ -46,11 +46,11 @@ def run_server(
     app = create_app(settings)  # workers create their own; this one reports errors early
     freeze_loaded_objects()
     host, port = host or settings.host, port or settings.port
-    refuse_taken_port(host, port)
+    reject_taken_port(host, port)
     if settings.metrics_port:
         if settings.metrics_port == port:
             raise SettingsError("CARE_METRICS_PORT is the port of the service; metrics need another port")
-        refuse_taken_metrics_port(settings)
+        reject_taken_metrics_port(settings)
         if workers > 1:
             from app.telemetry.metrics.aggregation import start_aggregator
 
@@ -82,7 +82,7 @@ def run_server(
             raise SystemExit(1)  # so that the supervisor restarts the process
 
 
-def refuse_taken_port(host: str, port: int, advice: str = "") -> None:
+def reject_taken_port(host: str, port: int, advice: str = "") -> None:
     try:
         for family, kind, protocol, _, address in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM):
             with socket.socket(family, kind, protocol) as listener:
@@ -92,10 +92,10 @@ def refuse_taken_port(host: str, port: int, advice: str = "") -> None:
         raise SettingsError(f"cannot listen on {host}, port {port}: {error.strerror}{advice}") from None
 
 
-def refuse_taken_metrics_port(settings: Settings) -> None:
+def reject_taken_metrics_port(settings: Settings) -> None:
     if settings.metrics_port:
         advice = " (for metrics); set CARE_METRICS_PORT to another port"
-        refuse_taken_port(settings.metrics_host, settings.metrics_port, advice)
+        reject_taken_port(settings.metrics_host, settings.metrics_port, advice)
 
 
 def exit_normally(number: int, frame: object) -> None:
@@ -113,7 +113,7 @@ def demo(then_serve: bool) -> None:
     if not has_own_keys(settings) and not (settings.in_development and settings.token_secret):
         raise SettingsError(NO_DEMO)
     if then_serve:
-        refuse_taken_port(
+        reject_taken_port(
             settings.host, settings.port, "; set another port with CARE_PORT or `make run PORT=8001`"
         )
     tokens = {role: mint_token(settings, role, user, utc_now()) for role, user in DEMO_USERS.items()}

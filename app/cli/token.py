@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from app.auth.authenticator import token_in, viewer_for
-from app.auth.refusals import Reason
+from app.auth.rejections import Reason
 from app.auth.tokens import MAX_TOKEN, Verifier
 from app.care.context import Role, utc_now
 from app.care.errors import CannotVerify, CareError

@@ -27,7 +27,7 @@ from app.db.admin.tombstones import (
     reading_tombstones,
 )
 from app.db.drivers.interface import Database, DatabaseError
-from app.db.sql import Operation, selecting
+from app.db.sql import Steps, selecting
 from app.db.tables import TombstoneState
 from app.telemetry.wording import counted
 
@@ -100,7 +100,7 @@ async def applying(db: Database, given: Tombstones, now: datetime) -> Again:
     return again
 
 
-def switching_on_record(role: str, person: int, is_disabled: bool) -> Operation[list[Any]]:
+def switching_on_record(role: str, person: int, is_disabled: bool) -> Steps[list[Any]]:
     name = f"account {'disable' if is_disabled else 'enable'}"
     switching = selecting(SWITCH_ACCOUNT[role], person=person, is_disabled=is_disabled)
     return audited(name, switching, lambda _: about_person(role, person))

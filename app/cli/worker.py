@@ -11,7 +11,7 @@ import click
 
 from app.care.context import utc_now
 from app.cli.common import Group, WholeNumber, check_before_serving, on_database, settings_or_warn
-from app.cli.serve import refuse_taken_metrics_port
+from app.cli.serve import reject_taken_metrics_port
 from app.db.drivers.factory import open_database
 from app.db.drivers.interface import Database, DatabaseError
 from app.db.moments import moment_as_text
@@ -39,7 +39,7 @@ def worker() -> None:
     redact_logs(not settings.in_development)
     webhook = open_webhook(settings)
     check_before_serving(settings)
-    refuse_taken_metrics_port(settings)
+    reject_taken_metrics_port(settings)
     logging.config.dictConfig(config_of(settings))
     asyncio.run(dispatch_until_stopped(settings, webhook, tracing_of_environment()))
 

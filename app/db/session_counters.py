@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from sqlalchemy import ColumnElement, and_, func, or_, select, update
 
 from app.db.reader.access import is_of_caregiver
-from app.db.sql import DATABASE_KIND, Operation, Statement, among, id_parameter
+from app.db.sql import DATABASE_KIND, Statement, Steps, among, id_parameter
 from app.db.tables import ASSIGNMENT, SESSION, AssignmentStatus
 
 COUNTERS = ("assignment_count", "completed_assignment_count", "latest_assignment_id", "last_assignment_score")
@@ -45,16 +45,16 @@ RECOMPUTE_COUNTERS_OF_CAREGIVER = Statement(
 )
 
 
-def locking_sessions(sessions: Mapping[int, int]) -> Operation[None]:
+def locking_sessions(sessions: Mapping[int, int]) -> Steps[None]:
     """`sessions` are ids with their caregivers."""
     yield from for_sessions(sessions, LOCK_SESSIONS, LOCK_SESSIONS_OF_CAREGIVER)
 
 
-def recomputing_counters(sessions: Mapping[int, int]) -> Operation[None]:
+def recomputing_counters(sessions: Mapping[int, int]) -> Steps[None]:
     yield from for_sessions(sessions, RECOMPUTE_COUNTERS, RECOMPUTE_COUNTERS_OF_CAREGIVER)
 
 
-def for_sessions(sessions: Mapping[int, int], statement: Statement, of_one: Statement) -> Operation[None]:
+def for_sessions(sessions: Mapping[int, int], statement: Statement, of_one: Statement) -> Steps[None]:
     """Citus locks rows of one caregiver at a time."""
     (kind,) = yield DATABASE_KIND
     if kind != "citus":
@@ -85,7 +85,7 @@ class Difference:
     recomputed: int | None
 
 
-def differences() -> Operation[list[Difference]]:
+def differences() -> Steps[list[Difference]]:
     """The counters that differ from the assignments of their session."""
     rows = yield FIND_DIFFERENCES, {}
     return [

@@ -74,7 +74,7 @@ class CompiledStatement:
     """The text of a statement and its parameters in order, each with its default or REQUIRED.
 
     Only constants that SQLAlchemy has moved out of the text have a default. There are no optional parameters:
-    an operation passes None for NULL.
+    the steps pass None for NULL.
     """
 
     sql: str
@@ -172,7 +172,7 @@ class Bulk:
 
 
 class OnlyStatement(NamedTuple):
-    """The only statement of an operation, which PostgreSQL runs without BEGIN and COMMIT."""
+    """The only statement of its steps, which PostgreSQL runs without BEGIN and COMMIT."""
 
     statement: Statement
     values: Values
@@ -182,7 +182,7 @@ class Together(NamedTuple):
     """Changes that do not read what the others write: one round trip to PostgreSQL. Returns no rows."""
 
     changes: tuple[tuple[Statement, Values], ...]
-    is_last: bool = False  # of the operation, so that its audit record can be added to them
+    is_last: bool = False  # of the steps, so that its audit record can be added to them
 
 
 class LongWork(NamedTuple):
@@ -198,27 +198,27 @@ Step = tuple[Statement, Values] | Together | Bulk | LongWork
 Result = TypeVar("Result")
 P = ParamSpec("P")
 # A generator that yields the next statement and receives its rows. It knows no connection, thread or loop.
-Operation = Generator[Step, list[Any], Result]
+Steps = Generator[Step, list[Any], Result]
 
 
-def selecting(statement: Statement, **values: Any) -> Operation[list[Any]]:
+def selecting(statement: Statement, **values: Any) -> Steps[list[Any]]:
     """Reads the rows of one statement."""
     return (yield statement, values)
 
 
 @dataclass(frozen=True)
 class Repeatable(Generic[Result]):
-    """An operation that has not begun: a driver can begin it again if the database chose its transaction as
-    the victim of a deadlock or of a serialization failure. `yield from` runs it inside another operation."""
+    """Steps that have not begun: a driver can begin them again if the database chose its transaction as
+    the victim of a deadlock or of a serialization failure. `yield from` runs them inside others."""
 
-    begin: Callable[[], Operation[Result]]
+    begin: Callable[[], Steps[Result]]
 
-    def __iter__(self) -> Operation[Result]:
+    def __iter__(self) -> Steps[Result]:
         return self.begin()
 
 
-def repeatable(function: Callable[P, Operation[Result]]) -> Callable[P, Repeatable[Result]]:
-    """Decorates an operation whose only effects are its statements."""
+def repeatable(function: Callable[P, Steps[Result]]) -> Callable[P, Repeatable[Result]]:
+    """Decorates steps whose only effects are their statements."""
 
     @wraps(function)
     def make(*args: P.args, **kwargs: P.kwargs) -> Repeatable[Result]:
@@ -234,19 +234,17 @@ def changes_of(step: Step) -> Sequence[tuple[Statement, Values]]:
     return step.changes if isinstance(step, Together) else [step]
 
 
-def mapping_steps(
-    operation: Operation[Result] | Repeatable[Result], change: Callable[[Step], Step]
-) -> Operation[Result]:
-    """The same operation; `change` receives each step and returns the step to run."""
-    operation = iter(operation)
+def mapping_steps(steps: Steps[Result] | Repeatable[Result], change: Callable[[Step], Step]) -> Steps[Result]:
+    """The same steps; `change` receives each of them and returns the one to run."""
+    steps = iter(steps)
     try:
-        step = next(operation)
+        step = next(steps)
         while True:
-            step = operation.send((yield change(step)))
+            step = steps.send((yield change(step)))
     except StopIteration as done:
         return done.value  # type: ignore[no-any-return]
     finally:
-        operation.close()
+        steps.close()
 
 
 # --- parameters and literals ----------------------------------------------------------------------

@@ -273,7 +273,7 @@ class Reminder(SQLModel, table=True):
 
 
 class AnswerSet(SQLModel, table=True):
-    """One submission per attempt and one draft per assignment: the database refuses a second one."""
+    """One submission per attempt and one draft per assignment: the database rejects a second one."""
 
     __tablename__ = "answer_set"
     __table_args__ = (

@@ -84,7 +84,7 @@ def mint_token(
     )
 
 
-def refuse_own_key(settings: Settings, keys: Iterable[object]) -> None:
+def reject_own_key(settings: Settings, keys: Iterable[object]) -> None:
     """Rejects the development key in production: a copy of CARE_VAR would allow signing in as anyone."""
     path = Path(settings.var) / KEY_FILE
     if settings.in_development or not path.exists():

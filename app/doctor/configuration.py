@@ -11,7 +11,7 @@ from app.db.drivers.interface import location_of, sqlite_path
 from app.dev.tokens import KEY_FILE, has_own_keys
 from app.doctor.findings import Finding, Installation, failed, ok, warning
 from app.events.webhook import Webhook, open_webhook
-from app.main import keys_for, refuse_unaudited, schema_of_service
+from app.main import keys_for, reject_unaudited, schema_of_service
 from app.schema.transport.trusted_documents import open_documents
 from app.settings import Settings, SettingsError, Trust, unknown_variables
 from app.telemetry.wording import counted
@@ -41,7 +41,7 @@ def check_settings(installation: Installation) -> Iterator[Finding]:
 
 def check_production(settings: Settings) -> Iterator[Finding]:
     try:
-        refuse_unaudited(settings)
+        reject_unaudited(settings)
     except SettingsError as error:
         yield failed("settings", str(error), "unset CARE_AUDIT")
     path = sqlite_path(settings.database_url or settings.var)

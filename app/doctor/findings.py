@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from app.db.drivers.interface import Database, Result
-from app.db.sql import Operation
+from app.db.sql import Steps
 from app.settings import Settings
 
 
@@ -42,6 +42,6 @@ class Installation:
     db: Database | None = None  # None if it cannot be opened
     is_migrated: bool = False
 
-    def read(self, operation: Operation[Result]) -> Result:
+    def read(self, operation: Steps[Result]) -> Result:
         assert self.db is not None
         return self.runner.run(self.db.read(operation))

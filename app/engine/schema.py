@@ -122,7 +122,7 @@ class PreparingSchema(strawberry.Schema):
 
     # --- cost -----------------------------------------------------------------------------------
 
-    def refusal_of(
+    def rejection_of(
         self, cost: int, variables: dict[str, Any] | None, is_own: bool, context: Any
     ) -> GraphQLError | None:
         """The error if an operation exceeds a limit, or the rate limit."""
@@ -138,8 +138,8 @@ class PreparingSchema(strawberry.Schema):
         """Charges the sender of the request. Returns an error to reject the operation."""
         try:
             context.charge(cost)
-        except self.rejections as refusal:
-            return GraphQLError(str(refusal), original_error=refusal)
+        except self.rejections as rejection:
+            return GraphQLError(str(rejection), original_error=rejection)
         return None
 
     def cost_extension(self, cost: int) -> dict[str, Any]:
@@ -155,9 +155,9 @@ class PreparingSchema(strawberry.Schema):
     ) -> PreExecutionError | None:
         """Applies limits to operations that are not prepared, and to subscriptions."""
         if self.engine_options.limits is not None and context.query and context.graphql_document is None:
-            refusal = await self.check(context, context.query)
-            if refusal is not None:
-                return PreExecutionError(data=None, errors=[refusal])
+            rejection = await self.check(context, context.query)
+            if rejection is not None:
+                return PreExecutionError(data=None, errors=[rejection])
         return await super()._prepare_operation_async(context, extensions_runner)
 
     async def check(self, context: ExecutionContext, text: str) -> GraphQLError | None:
@@ -173,11 +173,11 @@ class PreparingSchema(strawberry.Schema):
                     operation and operation.operation is not Kind.SUBSCRIPTION
                 ):  # would repeat with every event
                     context.extensions_results.update(self.cost_extension(points))
-                if refusal := self.refusal_of(points, variables, text in self.own, context.context):
-                    return refusal
+                if rejection := self.rejection_of(points, variables, text in self.own, context.context):
+                    return rejection
             context.pre_execution_errors = [*self.errors_in(document, context.validation_rules)]
-        except GraphQLError as refusal:
-            return refusal.with_traceback(None)  # its frames hold the context, which gets the error
+        except GraphQLError as rejection:
+            return rejection.with_traceback(None)  # its frames hold the context, which gets the error
         return None
 
     async def admit(self, context: ExecutionContext, text: str) -> Document:
@@ -188,8 +188,8 @@ class PreparingSchema(strawberry.Schema):
         if document is not None and document.is_paid:
             return document
         points = max(0, len(text) - FREE_LENGTH) // CHARACTERS_PER_POINT
-        if points and (refusal := self.charge(context.context, points)):
-            raise refusal
+        if points and (rejection := self.charge(context.context, points)):
+            raise rejection
         if len(text) > MAX_INLINE_LENGTH:
             document = await in_thread(self.read_completely, text, context.validation_rules)
         else:
@@ -247,8 +247,8 @@ class PreparingSchema(strawberry.Schema):
             points = prepared.costs.points(variable_values)
             length = prepared.costs.bytes(variable_values) if points >= LONG_FROM else 0
             context_value.expected_length = length
-            if refusal := self.refusal_of(points, variable_values, prepared.is_own, context_value):
-                return PreExecutionError(None, [refusal], extensions=self.cost_extension(points))
+            if rejection := self.rejection_of(points, variable_values, prepared.is_own, context_value):
+                return PreExecutionError(None, [rejection], extensions=self.cost_extension(points))
         result = await self.execute_prepared(
             prepared, query, variable_values, context_value, operation_name, operation_extensions
         )

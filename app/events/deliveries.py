@@ -11,7 +11,7 @@ from typing import Any
 
 from app.db.drivers.interface import Database, DatabaseUnavailable
 from app.db.moments import known_moment
-from app.db.sql import Operation, Statement, selecting
+from app.db.sql import Statement, Steps, selecting
 from app.db.statements.deliveries import (
     COUNT_ATTEMPTS,
     FIND_DEAD_DELIVERIES,
@@ -64,7 +64,7 @@ async def deliver(db: Database, webhook: Webhook, clock: Callable[[], datetime])
     return len(found) == MAX_CONCURRENT and bool(attempts)
 
 
-def counting_attempts(now: datetime, caregiver: int, events: list[int]) -> Operation[list[Attempt]]:
+def counting_attempts(now: datetime, caregiver: int, events: list[int]) -> Steps[list[Attempt]]:
     """Counts attempts before they are made. If the process dies in between, the attempt counts as failed."""
     values: dict[str, Any] = {"caregiver": caregiver, "events": events, "now": now}
     attempts = []
@@ -104,7 +104,7 @@ async def post_attempt(webhook: Webhook, event: WebhookEvent, now: datetime) -> 
         return PostResult("not posted")
 
 
-def storing_outcome(attempt: Attempt, result: PostResult, now: datetime) -> Operation[None]:
+def storing_outcome(attempt: Attempt, result: PostResult, now: datetime) -> Steps[None]:
     state, pause = next_state(attempt.number, result.is_accepted)
     if state is DeliveryState.DEAD:
         logger.error("event %s was not delivered: %s; given up", attempt.event.id, result.status)
@@ -138,7 +138,7 @@ class StoredDelivery:
     last_outcome: str | None
 
 
-def listing_deliveries(state: DeliveryState | None, after: int) -> Operation[list[StoredDelivery]]:
+def listing_deliveries(state: DeliveryState | None, after: int) -> Steps[list[StoredDelivery]]:
     """Lists the deliveries of events after `after`, SEARCH_LIMIT at most."""
     rows = yield LIST_DELIVERIES[state], {"after": after}
     return [
@@ -165,6 +165,6 @@ async def retry_dead(db: Database, now: datetime) -> tuple[int, int]:
     return total, scheduled
 
 
-def updating(statement: Statement, now: datetime, caregiver: int, events: list[int]) -> Operation[list[int]]:
+def updating(statement: Statement, now: datetime, caregiver: int, events: list[int]) -> Steps[list[int]]:
     yield statement, {"caregiver": caregiver, "events": events, "now": now}
     return events

@@ -8,7 +8,7 @@ from functools import partial
 from itertools import groupby
 
 from app.db.drivers.interface import Database, DatabaseUnavailable, Result
-from app.db.sql import Operation, selecting
+from app.db.sql import Steps, selecting
 from app.db.statements.dispatch import (
     ADD_DELIVERIES,
     FIND_DUE_REMINDERS,
@@ -26,7 +26,7 @@ logger = logging.getLogger("care.dispatch")
 
 Keys = list[tuple[int, int]]  # rows of a caregiver id and the id of a waiting row
 # Locks and processes rows: moment, caregiver id, row ids. Returns the ids of the processed rows.
-Take = Callable[[datetime, int, list[int]], Operation[list[int]]]
+Take = Callable[[datetime, int, list[int]], Steps[list[int]]]
 
 WAIT_FOR_WEBHOOK = timedelta(days=1)
 BATCH_SIZE = 100  # in one transaction
@@ -39,7 +39,7 @@ async def remind(db: Database, now: datetime) -> bool:
     return len(found) == SEARCH_LIMIT and bool(taken)
 
 
-def reminding(now: datetime, caregiver: int, reminders: list[int]) -> Operation[list[int]]:
+def reminding(now: datetime, caregiver: int, reminders: list[int]) -> Steps[list[int]]:
     """Writes the event and the state in one transaction, so that a reminder fires exactly once."""
     values = {"caregiver": caregiver, "reminders": reminders, "now": now}
     locked = yield TAKE_REMINDERS, values
@@ -67,7 +67,7 @@ async def queue_deliveries(db: Database, has_webhook: bool, now: datetime) -> bo
 
 def queueing_deliveries(
     has_webhook: bool, now: datetime, caregiver: int, events: list[int]
-) -> Operation[list[int]]:
+) -> Steps[list[int]]:
     values = {"caregiver": caregiver, "events": events, "now": now}
     locked = [row[0] for row in (yield TAKE_EVENTS, values)]
     if locked:
@@ -83,7 +83,7 @@ def queueing_deliveries(
 async def take_each(
     db: Database,
     found: Keys,
-    take: Callable[[int, list[int]], Operation[list[Result]]],
+    take: Callable[[int, list[int]], Steps[list[Result]]],
     taken: list[Result] | None = None,
 ) -> list[Result]:
     """Runs `take` in one transaction per caregiver and batch, and returns all results. An error with the rows

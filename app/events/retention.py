@@ -21,7 +21,7 @@ from app.db.audit.removing import (
 )
 from app.db.audit.verifying import Verdict, verifying_next
 from app.db.drivers.interface import Database
-from app.db.sql import Operation, selecting
+from app.db.sql import Steps, selecting
 from app.db.statements.deliveries import FIND_OLD_DELIVERIES, REMOVE_DELIVERIES
 from app.db.statements.dispatch import SEARCH_LIMIT
 from app.db.statements.idempotency_keys import REMOVE_IDEMPOTENCY_KEYS
@@ -48,7 +48,7 @@ IDEMPOTENCY_KEY_PERIOD = timedelta(hours=48)
 MAX_VERIFIED = 200  # seals in one read; each covers at most some hundred records
 
 
-class RetentionRefused(OperatorError):
+class RetentionRejected(OperatorError):
     """Audit records were changed after they were sealed, so none is removed."""
 
 
@@ -93,7 +93,7 @@ async def removing_audit(
             verdict.last = verdict.removed[-1].seal
         while found := await db.read(verifying_next(verdict, before, MAX_VERIFIED)):
             if verdict.faults:
-                raise RetentionRefused(
+                raise RetentionRejected(
                     f"no audit record was removed: {verdict.faults[0]}; see `care-gateway audit verify`"
                 )
             due = found if due is None else merge(due, found)
@@ -120,8 +120,8 @@ async def expire(db: Database, periods: Retention, now: datetime, stop: asyncio.
             async for _ in steps:
                 if stop.is_set():
                     break
-    except RetentionRefused as refusal:
-        logger.error("%s", refusal)
+    except RetentionRejected as rejection:
+        logger.error("%s", rejection)
     return False
 
 
@@ -136,5 +136,5 @@ async def clean_up(db: Database, now: datetime) -> bool:
     return len(removed) == SEARCH_LIMIT or keys == SEARCH_LIMIT
 
 
-def removing_keys(before: datetime) -> Operation[int]:
+def removing_keys(before: datetime) -> Steps[int]:
     return len((yield REMOVE_IDEMPOTENCY_KEYS, {"before": before}))

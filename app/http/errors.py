@@ -62,14 +62,14 @@ class Failure(Enum):
     def __init__(
         self,
         code: str,
-        newer: int,
-        older: int,
+        graphql: int,
+        json: int,
         legacy: int,
         is_of_result: bool,
         is_retried: bool,
         *raised: type[Exception],
     ) -> None:
-        self.code, self.newer, self.older, self.legacy = str(code), newer, older, legacy
+        self.code, self.graphql, self.json, self.legacy = str(code), graphql, json, legacy
         self.is_of_result, self.is_retried, self.raised = is_of_result, is_retried, raised
 
 

@@ -88,7 +88,7 @@ class Router:
         request_id = request_id_of(scope)
         if scope["path"] == "/graphql":
             body = request_error(NOT_ALLOWED, Failure.FORBIDDEN, request_id)
-            reply = Reply(orjson.dumps(body), Failure.FORBIDDEN.older)
+            reply = Reply(orjson.dumps(body), Failure.FORBIDDEN.json)
         else:
             reply = legacy_reply(scope, Failure.FORBIDDEN.legacy, NOT_ALLOWED)
         await send_reply(scope, send, reply, request_id)

@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo
 
 import orjson
 
-from app.care.errors import Incomplete, InvalidValue, Refused
+from app.care.errors import Incomplete, InvalidValue, Rejected
 from app.care.homework import MAX_BOOKS, MAX_REMINDERS
 from app.db.tables import MAX_ID
 from app.http.messages import parse_json
@@ -18,7 +18,7 @@ DATE = re.compile(r"([0-9]{4})([-/])([0-9]{2})\2([0-9]{2})")
 TIME = re.compile(r"([0-9]{2}):([0-9]{2})")
 
 
-class NotAnObject(Refused):
+class NotAnObject(Rejected):
     """The body is JSON of another type than an object, or no JSON."""
 
     code = InvalidValue.code

@@ -42,7 +42,7 @@ class PathReport:
     verdict: str
     last_use: datetime | None  # by an authenticated caller, at any time
     lines: list[Line]  # the busiest first
-    refused: int  # requests without a valid token or an account
+    rejected: int  # requests without a valid token or an account
 
 
 @dataclass(frozen=True)
@@ -86,12 +86,12 @@ def report_of(known: StoredUsage, now: datetime, days: int) -> Report:
             moment for (used, role), moment in known.last_uses.items() if used == path and role != ANONYMOUS
         ]
         last_use = max(uses, default=None)
-        refused = sum(one.requests for one in recent if one.role == ANONYMOUS)
+        rejected = sum(one.requests for one in recent if one.role == ANONYMOUS)
         state = State.USED if lines else State.UNUSED if has_all else State.NOT_KNOWN
         verdict = verdict_of(state, lines, last_use, report)
-        if refused:
-            verdict += f" ({refused:,} refused, without a valid token or an account)"
-        return PathReport(path, state, verdict, last_use, lines, refused)
+        if rejected:
+            verdict += f" ({rejected:,} refused, without a valid token or an account)"
+        return PathReport(path, state, verdict, last_use, lines, rejected)
 
     report.paths.extend(map(of_path, PATHS))
     return report

@@ -6,7 +6,7 @@ from typing import Any
 import strawberry
 from graphql import FieldNode, GraphQLError, GraphQLSyntaxError
 
-from app.care.errors import Refused, UserErrorCode, WrongAnswer, WrongAnswers
+from app.care.errors import Rejected, UserErrorCode, WrongAnswer, WrongAnswers
 from app.db.tables import Question
 from app.engine.limits import TooCostly
 from app.http.errors import INTERNAL_ERROR, Failure, failure_of
@@ -31,16 +31,18 @@ class UserError:
     )
 
 
-def user_errors(refusal: Refused) -> list[UserError]:
+def user_errors(rejection: Rejected) -> list[UserError]:
     """One error per field, so that a form can show each next to its field."""
-    refusal.__traceback__ = None  # a failed write holds its error, which would hold the frames of the request
-    if isinstance(refusal, WrongAnswers):
+    rejection.__traceback__ = (
+        None  # a failed write holds its error, which would hold the request's frames
+    )
+    if isinstance(rejection, WrongAnswers):
         return [
             UserError(code=each.code, field=path_of_answer(each), message=each.message)
-            for each in refusal.wrong
+            for each in rejection.wrong
         ]
-    paths: list[list[str] | None] = [member.split(".") for member in refusal.members] or [None]
-    return [UserError(code=refusal.code, field=path, message=refusal.message) for path in paths]
+    paths: list[list[str] | None] = [member.split(".") for member in rejection.members] or [None]
+    return [UserError(code=rejection.code, field=path, message=rejection.message) for path in paths]
 
 
 def path_of_answer(wrong: WrongAnswer) -> list[str]:

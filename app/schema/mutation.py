@@ -10,7 +10,7 @@ from app.care import assignment_changes, feedback, homework, new_sessions, quest
 from app.care.answers import get_my_answer_sets
 from app.care.assignments import get_my_assignments
 from app.care.context import Context, Role, read_one
-from app.care.errors import DraftConflict, Refused
+from app.care.errors import DraftConflict, Rejected
 from app.db.reader.plans import Row
 from app.db.tables import AnswerSet, Assignment, Book, Client, Feedback, Question, Session, Table
 from app.schema.errors import user_errors
@@ -64,8 +64,8 @@ async def change_one(
     selection = selected_member(info, member, Session if member == "session" else Assignment)
     try:
         return payload(**{member: await change(ctx, *given, selection), "user_errors": []})
-    except Refused as refusal:
-        return payload(**{member: None, "user_errors": user_errors(refusal)})
+    except Rejected as rejection:
+        return payload(**{member: None, "user_errors": user_errors(rejection)})
 
 
 def row_under(info: Info, name: str, table: Table, number: int) -> Awaitable[Any]:
@@ -120,11 +120,11 @@ def read_answers(input: SaveAnswersInput | SubmitAnswersInput) -> care_answers.A
     )
 
 
-async def stored_draft(info: Info, refusal: Refused) -> Any:
+async def stored_draft(info: Info, rejection: Rejected) -> Any:
     """The stored draft after a DRAFT_CONFLICT, so that no device overwrites another's changes unseen."""
-    if not isinstance(refusal, DraftConflict) or refusal.draft_id is None:
+    if not isinstance(rejection, DraftConflict) or rejection.draft_id is None:
         return None
-    return await row_under(info, "draft", AnswerSet, refusal.draft_id)
+    return await row_under(info, "draft", AnswerSet, rejection.draft_id)
 
 
 @strawberry.type(description="All mutations. A mutation with `userErrors` in its payload changed nothing.")
@@ -137,8 +137,8 @@ class Mutation:
         selection = selected_member(info, "sessions", Session)
         try:
             rows: Any = await new_sessions.create_session(ctx, read_new_session(input), selection)
-        except Refused as refusal:
-            return CreateSessionPayload(sessions=[], user_errors=user_errors(refusal))
+        except Rejected as rejection:
+            return CreateSessionPayload(sessions=[], user_errors=user_errors(rejection))
         return CreateSessionPayload(sessions=rows, user_errors=[])
 
     @strawberry.mutation(description="Update a session that is not closed. Caregivers only.")
@@ -166,8 +166,8 @@ class Mutation:
         try:
             request = read_homework(read_input_id(input.session_id, Session), input)
             rows: Any = await homework.assign_homework(ctx, request, selection)
-        except Refused as refusal:
-            return AssignHomeworkPayload(assignments=[], message=None, user_errors=user_errors(refusal))
+        except Rejected as rejection:
+            return AssignHomeworkPayload(assignments=[], message=None, user_errors=user_errors(rejection))
         return AssignHomeworkPayload(assignments=rows, message=ASSIGNED, user_errors=[])
 
     @strawberry.mutation(description="Move the end date of a pending assignment. Caregivers only.")
@@ -221,8 +221,8 @@ class Mutation:
         )
         try:
             feedback_id, assignment_id = await feedback.give_feedback(ctx, change)
-        except Refused as refusal:
-            return GiveFeedbackPayload(feedback=None, assignment=None, user_errors=user_errors(refusal))
+        except Rejected as rejection:
+            return GiveFeedbackPayload(feedback=None, assignment=None, user_errors=user_errors(rejection))
         return GiveFeedbackPayload(
             feedback=await row_under(info, "feedback", Feedback, feedback_id),
             assignment=await row_under(info, "assignment", Assignment, assignment_id),
@@ -241,9 +241,9 @@ class Mutation:
         selection = selected_member(info, "draft", AnswerSet)
         try:
             draft: Any = await care_answers.save_answers(ctx, answers, bool(input.auto_save), selection)
-        except Refused as refusal:
-            stored = await stored_draft(info, refusal)
-            return SaveAnswersPayload(assignment=None, draft=stored, user_errors=user_errors(refusal))
+        except Rejected as rejection:
+            stored = await stored_draft(info, rejection)
+            return SaveAnswersPayload(assignment=None, draft=stored, user_errors=user_errors(rejection))
         assert answers.assignment_id is not None  # otherwise rejected
         assignment = await row_under(info, "assignment", Assignment, answers.assignment_id)
         return SaveAnswersPayload(assignment=assignment, draft=draft, user_errors=[])
@@ -255,10 +255,10 @@ class Mutation:
         answers = read_answers(input)
         try:
             assignment_id, answer_set_id = await care_answers.submit_answers(ctx, answers)
-        except Refused as refusal:
-            stored = await stored_draft(info, refusal)
+        except Rejected as rejection:
+            stored = await stored_draft(info, rejection)
             return SubmitAnswersPayload(
-                assignment=None, answer_set=None, draft=stored, user_errors=user_errors(refusal)
+                assignment=None, answer_set=None, draft=stored, user_errors=user_errors(rejection)
             )
         return SubmitAnswersPayload(
             assignment=await row_under(info, "assignment", Assignment, assignment_id),

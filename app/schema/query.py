@@ -105,11 +105,11 @@ async def looking_up(info: Info, table: Table, text: str) -> Row:
         rows = await LOOKUPS[table](info.context, [number], selected_rows(info, table))
     if rows:
         return rows[0]
-    refusal = NotFound(table.__name__.lower(), "id")
+    rejection = NotFound(table.__name__.lower(), "id")
     kind = PERSONAL.get(table.__name__)
     if kind is None:
-        raise refusal
-    raise await info.context.refused(info.field_name, refusal, {} if number is None else {kind: [number]})
+        raise rejection
+    raise await info.context.rejected(info.field_name, rejection, {} if number is None else {kind: [number]})
 
 
 async def looking_up_nodes(info: Info, ids: list[ID]) -> list[Row | None]:
@@ -128,7 +128,7 @@ async def looking_up_nodes(info: Info, ids: list[ID]) -> list[Row | None]:
         if each is not None and each not in found and each[0] in PERSONAL:
             missing.setdefault(PERSONAL[each[0]], []).append(each[1])
     if missing:
-        await info.context.refused(info.field_name, NotFound("object", "id"), missing)
+        await info.context.rejected(info.field_name, NotFound("object", "id"), missing)
     return [found.get(each) for each in requested]
 
 

@@ -9,7 +9,7 @@ import click
 from app.care.context import utc_now
 from app.cli.common import audited, write_database
 from app.cli.import_data import print_counts
-from app.db.interchange.load import ImportRefused
+from app.db.interchange.load import ImportRejected
 from app.settings import Settings
 from app.telemetry.wording import counted
 from moving_over.commands import shared
@@ -58,7 +58,7 @@ def explaining(path: Path) -> Iterator[None]:
     """Adds the file to rejections of lines, and prints the gaps of a recording."""
     try:
         yield
-    except ImportRefused as error:
+    except ImportRejected as error:
         raise error.in_file(str(calls_file(path))) from None
     except RecordingIncomplete as incomplete:
         shared.print_gaps(incomplete.gaps)

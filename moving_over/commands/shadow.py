@@ -12,7 +12,7 @@ import orjson
 
 from app.cli.common import Group, WholeNumber, settings_or_warn
 from app.cli.export import open_output
-from app.cli.serve import exit_normally, refuse_taken_port
+from app.cli.serve import exit_normally, reject_taken_port
 from moving_over.commands import shared
 from moving_over.commands.compare import MASK, warn
 from moving_over.comparison import HEADERS, Comparison, Service
@@ -60,9 +60,9 @@ def shadow(
     counts = read_counts(state) if state.exists() else Counts({})
     comparison = Comparison(one, other, read_masks(masked), HEADERS, mirror_writes, loose)
     warn(comparison)
-    refuse_taken_port(settings.host, port)
+    reject_taken_port(settings.host, port)
     if metrics_port is not None:
-        refuse_taken_port(settings.metrics_host, metrics_port)
+        reject_taken_port(settings.metrics_host, metrics_port)
         REGISTRY.register(counts)
         start_http_server(metrics_port, settings.metrics_host)
     threading.Thread(target=save_regularly, args=(counts, state), daemon=True).start()

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from httpx2 import Response
 
 from app.db.admin.erasing import erasing
-from app.db.sql import Bulk, Operation
+from app.db.sql import Bulk, Steps
 from tests.callers import load, run_write
 from tests.db import raw
 from tests.factories import (
@@ -150,7 +150,7 @@ def answers_of(person: str, what: str) -> list[Record]:
     return [{"questionText": question, "answer": text(person, what)}]
 
 
-def giving_feedback() -> Operation[None]:
+def giving_feedback() -> Steps[None]:
     """Only the service itself writes feedback."""
     columns = ("id", "caregiver_id", "client_id", "assignment_id", "answer_set_id", "text", "submit_date")
     rows = [

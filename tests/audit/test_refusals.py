@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from app.db.audit.recorder import MAX_REFUSALS, AuditRecorder
+from app.db.audit.recorder import MAX_REJECTIONS, AuditRecorder
 from app.main import create_app, schema_of_service
 from app.schema.types.scalars import global_id
 from app.settings import Settings
@@ -219,7 +219,7 @@ def probe(caller: Caller, count: int) -> None:
 def end_window(gateway: Gateway) -> None:
     recorder: AuditRecorder | None = gateway.client.app_state["authenticator"].recorder
     assert recorder is not None and gateway.client.portal is not None
-    gateway.client.portal.call(recorder.refusals.record_counts)
+    gateway.client.portal.call(recorder.rejections.record_counts)
 
 
 def more(viewer: int, count: int) -> tuple[Any, ...]:
@@ -231,10 +231,10 @@ def test_beyond_the_limit_only_the_number_of_rejections_is_recorded(gateway: Gat
     database = gateway.settings.database
     each = [
         ("CAREGIVER", 2, "assignment", "NOT_FOUND", named(assignments=[1000 + number]))
-        for number in range(MAX_REFUSALS)
+        for number in range(MAX_REJECTIONS)
     ]
 
-    probe(gateway.as_caregiver(2), MAX_REFUSALS + 15)
+    probe(gateway.as_caregiver(2), MAX_REJECTIONS + 15)
     assert audited(database) == each
 
     probe(gateway.as_caregiver(1), 1)
@@ -251,10 +251,10 @@ CLOSE = "mutation { closeSession(input: { sessionId: 1 }) { userErrors { code } 
 
 
 def test_of_many_rejected_changes_only_the_number_is_recorded(gateway: Gateway) -> None:
-    """Refused reads count separately: rejected changes do not hide which identifiers an account tries."""
+    """Rejected reads count separately: rejected changes do not hide which identifiers an account tries."""
     database, caregiver = gateway.settings.database, gateway.as_caregiver(2)
 
-    for _ in range(MAX_REFUSALS + 15):
+    for _ in range(MAX_REJECTIONS + 15):
         assert caregiver.data(CLOSE) == {"closeSession": {"userErrors": [{"code": "NOT_FOUND"}]}}
     probe(caregiver, 1)
     end_window(gateway)
@@ -262,7 +262,7 @@ def test_of_many_rejected_changes_only_the_number_is_recorded(gateway: Gateway) 
 
     rejected = ("CAREGIVER", 2, "closeSession", "NOT_FOUND", [])
     assert audited(database) == [
-        *[rejected] * MAX_REFUSALS,
+        *[rejected] * MAX_REJECTIONS,
         ("CAREGIVER", 2, "assignment", "NOT_FOUND", named(assignments=[1000])),
         ("CAREGIVER", 2, "moreRejectedChanges", "REFUSED", named(count=[15])),
         rejected,
@@ -272,9 +272,9 @@ def test_of_many_rejected_changes_only_the_number_is_recorded(gateway: Gateway) 
 @pytest.mark.sqlite_only
 def test_the_number_is_recorded_when_the_process_ends(database_url: str, settings: Settings) -> None:
     with opened(create_app(settings, clock=lambda: NOW)) as client:
-        probe(Gateway(client, settings).as_caregiver(2), MAX_REFUSALS + 3)
+        probe(Gateway(client, settings).as_caregiver(2), MAX_REJECTIONS + 3)
 
-    assert audited(database_url)[MAX_REFUSALS:] == [more(2, 3)]
+    assert audited(database_url)[MAX_REJECTIONS:] == [more(2, 3)]
 
 
 @pytest.mark.sqlite_only
@@ -296,7 +296,7 @@ def test_the_number_is_recorded_when_the_window_ends(
 def test_rejections_are_hidden_from_caregivers_and_the_chain_verifies(gateway: Gateway) -> None:
     database = gateway.settings.database
 
-    probe(gateway.as_caregiver(2), MAX_REFUSALS + 1)
+    probe(gateway.as_caregiver(2), MAX_REJECTIONS + 1)
     end_window(gateway)
     seal_all(database)
 
@@ -304,7 +304,7 @@ def test_rejections_are_hidden_from_caregivers_and_the_chain_verifies(gateway: G
         "auditEvents": {"totalCount": 0}
     }
     verdict = verified(database)
-    assert (verdict.records, verdict.faults) == (MAX_REFUSALS + 1, [])
+    assert (verdict.records, verdict.faults) == (MAX_REJECTIONS + 1, [])
 
 
 def test_the_documented_statement_finds_viewers_with_rejections(gateway: Gateway) -> None:

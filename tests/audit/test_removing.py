@@ -11,7 +11,7 @@ from app.db.audit.removing import adding_checkpoint, removing_records
 from app.db.audit.verifying import Verdict, verifying_next, verifying_tail
 from app.db.drivers.factory import open_database
 from app.db.drivers.interface import Database, DatabaseUnavailable
-from app.events.retention import RetentionRefused, removing_expired
+from app.events.retention import RetentionRejected, removing_expired
 from app.settings import KEEP_ALL, Retention
 from tests.audit.audit_log import audited
 from tests.audit.test_chain import GUARDS, records, seal_all, verified
@@ -183,7 +183,7 @@ def test_concurrent_removals_store_one_checkpoint(aged: str) -> None:
 def test_changed_records_are_not_removed(aged: str) -> None:
     raw.run(aged, *GUARDS[kind_of(aged)], "UPDATE audit_record SET actor_id = 2 WHERE id = 4")
 
-    with pytest.raises(RetentionRefused, match="the records of seal 2 were changed after it was made"):
+    with pytest.raises(RetentionRejected, match="the records of seal 2 were changed after it was made"):
         removed(aged)
 
     assert remaining(aged)[0] == [*range(1, 13)]

@@ -11,7 +11,7 @@ from app.auth.authenticator import ACCOUNT_CACHE_SECONDS, RENEWAL_SECONDS, Authe
 from app.care.context import Role, Viewer
 from app.db.admin.accounts import switching_account
 from app.db.drivers.interface import Database
-from app.db.sql import Operation, Result
+from app.db.sql import Result, Steps
 from app.main import create_app
 from app.settings import Settings
 from tests import keys
@@ -171,10 +171,10 @@ class CountedReads:
     def __init__(self, database: Database) -> None:
         self.database = database
 
-    async def read(self, operation: Operation[Result]) -> Result:
+    async def read(self, steps: Steps[Result]) -> Result:
         self.reads += 1
         await asyncio.sleep(0)  # a read of SQLite may not wait
-        return await self.database.read(operation)
+        return await self.database.read(steps)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.database, name)

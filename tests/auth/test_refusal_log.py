@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from app.auth.authenticator import Authenticator
-from app.auth.refusals import MAX_LOGGED, MINUTE, Reason, RefusalLog
+from app.auth.rejections import MAX_LOGGED, MINUTE, Reason, RejectionLog
 from app.telemetry import counters
 from app.telemetry.logs import LOG_FIELDS
 from tests import keys
@@ -67,13 +67,13 @@ def test_the_reason_is_logged_and_counted_but_not_in_the_response(
     for reason, status, message, authorization in REFUSED:
         header = authorization()
         caplog.clear()
-        before = counters.refused_tokens[reason]
+        before = counters.rejected_tokens[reason]
         with caplog.at_level(logging.INFO, "care.auth"):
             assert_refused(gateway, header, status, message)
 
         assert caplog.messages == [f"request r: token refused: {reason}"] * 2
         assert [getattr(record, LOG_FIELDS) for record in caplog.records] == [{"reason": reason}] * 2
-        assert counters.refused_tokens[reason] == before + 2
+        assert counters.rejected_tokens[reason] == before + 2
 
 
 def test_a_disabled_and_an_unknown_account_have_different_reasons(
@@ -102,19 +102,19 @@ def test_a_rejected_websocket_is_logged_with_its_request_id(
 def test_a_request_without_a_token_is_not_logged_as_rejected(
     with_accounts: Gateway, caplog: pytest.LogCaptureFixture
 ) -> None:
-    before = counters.refused_tokens.total()
+    before = counters.rejected_tokens.total()
 
     with caplog.at_level(logging.INFO, "care.auth"):
         assert me(with_accounts, signed(caregiver())) is not None
         assert with_accounts.as_anonymous().post_graphql("{ viewer { role } }").status_code == 401
 
     assert caplog.messages == []
-    assert counters.refused_tokens.total() == before
+    assert counters.rejected_tokens.total() == before
 
 
-def refusals(gateway: Gateway) -> RefusalLog:
+def rejections(gateway: Gateway) -> RejectionLog:
     authenticator: Authenticator = gateway.client.app_state["authenticator"]
-    return authenticator.verifier.refusals
+    return authenticator.verifier.rejections
 
 
 @pytest.mark.parametrize("logs_all", [False, True])
@@ -123,9 +123,9 @@ def test_the_log_of_a_minute_is_limited_unless_all_requests_are_logged(
 ) -> None:
     gateway = open_with(log_requests=logs_all)
     moment = 1000.0
-    log = refusals(gateway)
+    log = rejections(gateway)
     log.ticks, log.began = lambda: moment, moment
-    before = counters.refused_tokens[Reason.MALFORMED]
+    before = counters.rejected_tokens[Reason.MALFORMED]
 
     with caplog.at_level(logging.INFO, "care.auth"):
         for _ in range(2):
@@ -136,4 +136,4 @@ def test_the_log_of_a_minute_is_limited_unless_all_requests_are_logged(
     logged = [one for one in caplog.messages if one.endswith(": token refused: malformed")]
     assert len(logged) == 2 * (MAX_LOGGED + 10 if logs_all else MAX_LOGGED)
     assert caplog.messages.count(MORE) == (0 if logs_all else 2)
-    assert counters.refused_tokens[Reason.MALFORMED] == before + 2 * (MAX_LOGGED + 10)
+    assert counters.rejected_tokens[Reason.MALFORMED] == before + 2 * (MAX_LOGGED + 10)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from app.care.bounds import BLANK_ID, check_required
-from app.care.errors import Incomplete, InvalidValue, Refused
+from app.care.errors import Incomplete, InvalidValue, Rejected
 from app.care.homework import MAX_BOOKS, MAX_REMINDERS, Homework, check_homework
 from tests.factories import DAY, NOW
 
@@ -83,7 +83,7 @@ def test_valid_homework_is_accepted(changed: dict[str, Any]) -> None:
         ),
     ],
 )
-def test_invalid_homework_is_rejected(changed: dict[str, Any], refusal: type[Refused], message: str) -> None:
+def test_invalid_homework_is_rejected(changed: dict[str, Any], refusal: type[Rejected], message: str) -> None:
     with pytest.raises(refusal) as refused:
         check_homework(replace(HOMEWORK, **changed))
 

@@ -17,7 +17,7 @@ from app.care.homework import Homework, assign_homework
 from app.care.people import get_my_caregivers, get_my_clients, get_myself, list_my_clients
 from app.care.sessions import get_my_sessions, list_my_sessions
 from app.db.reader.selection import AccessScope, PageRequest, Selection
-from app.db.sql import Operation
+from app.db.sql import Steps
 from tests.factories import NOW
 
 APP = Path(__file__).parents[2] / "app"
@@ -29,7 +29,7 @@ CAREGIVER, CLIENT = Viewer(Role.CAREGIVER, 7), Viewer(Role.CLIENT, 8)
 class Untouched:
     """A database that fails on every use: a rejection must come before any statement."""
 
-    async def read(self, operation: Operation[Any]) -> NoReturn:
+    async def read(self, steps: Steps[Any]) -> NoReturn:
         raise AssertionError("the database was used")
 
     write = read

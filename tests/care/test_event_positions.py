@@ -28,8 +28,8 @@ from app.db.statements.retention import REMOVE_EVENTS, marking_removed
 from app.events.deliveries import updating
 from tests.callers import load
 from tests.db import raw
-from tests.db.operations import with_database
 from tests.db.overlapping import uncommitted
+from tests.db.small_steps import with_database
 from tests.factories import DAY, HOUR, NOW, Record, a_book, a_module, a_session, people
 
 CHANGES = EventFilter(CAREGIVER_CHANGES)

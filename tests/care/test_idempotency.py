@@ -10,9 +10,9 @@ from app.care.context import Context, Role, Viewer
 from app.care.errors import KeyTaken, NotRunning
 from app.care.idempotency import IdempotentRequest, KeyScope, Outcome, finding_result, storing_response
 from app.db.drivers.interface import Database
-from app.db.sql import Operation
+from app.db.sql import Steps
 from tests.db import raw
-from tests.db.operations import add_module, modules, with_database
+from tests.db.small_steps import add_module, modules, with_database
 from tests.factories import NOW
 
 PERFORMED, REPLAYED = Outcome.PERFORMED, Outcome.REPLAYED
@@ -27,12 +27,12 @@ def context(db: Database, once: IdempotentRequest) -> Context:
     return Context(Viewer(Role.CAREGIVER, 1), db, NOW, "request", "UTC", once)
 
 
-def adding(result: Any = "added", name: str = "new") -> Operation[Any]:
+def adding(result: Any = "added", name: str = "new") -> Steps[Any]:
     yield add_module(name), {}
     return result
 
 
-def refusing() -> Operation[Any]:
+def refusing() -> Steps[Any]:
     yield add_module("never"), {}
     raise NotRunning("sessionId")
 

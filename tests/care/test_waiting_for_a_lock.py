@@ -11,13 +11,13 @@ from app.care.assignment_changes import reopening
 from app.care.errors import CareError, DraftConflict, NotFound, WrongState
 from app.db.drivers.interface import Database
 from app.db.reader.selection import AccessScope
-from app.db.sql import Operation
+from app.db.sql import Steps
 from app.db.tables import SaveType
 from tests.callers import load, run_write
 from tests.care.actions import answers_of, consistent_rows, sessions_with_homework
 from tests.db import raw
-from tests.db.operations import with_database
 from tests.db.overlapping import uncommitted, until_blocked
+from tests.db.small_steps import with_database
 from tests.factories import NOW
 
 pytestmark = pytest.mark.parametrize("kind", ["postgresql"], indirect=True)
@@ -25,20 +25,20 @@ pytestmark = pytest.mark.parametrize("kind", ["postgresql"], indirect=True)
 CAREGIVER, CLIENT = AccessScope(NOW, caregiver=1), AccessScope(NOW, client=1)
 
 
-def save(answer: str, revision: int = 0) -> Operation[int]:
+def save(answer: str, revision: int = 0) -> Steps[int]:
     return saving(CLIENT, answers_of(1, answer, revision), SaveType.DRAFT)
 
 
-def submit(answer: str) -> Operation[list[int]]:
+def submit(answer: str) -> Steps[list[int]]:
     return submitting(CLIENT, answers_of(1, answer))
 
 
-def submit_and_reopen() -> Operation[None]:
+def submit_and_reopen() -> Steps[None]:
     yield from submit("1")
     yield from reopening(CAREGIVER, 1)
 
 
-def outcome_after(url: str, first: Operation[Any], second: Operation[Any]) -> tuple[Any, Any]:
+def outcome_after(url: str, first: Steps[Any], second: Steps[Any]) -> tuple[Any, Any]:
     """Runs the second operation while the first is not committed. Returns both results; an error of a rule is
     a result too."""
 
@@ -63,7 +63,7 @@ def url(database_url: str) -> str:
 
 @pytest.mark.parametrize("change", [save, submit])
 def test_a_change_that_waits_for_a_first_draft_conflicts_with_it(
-    url: str, change: Callable[[str], Operation[Any]]
+    url: str, change: Callable[[str], Steps[Any]]
 ) -> None:
     draft, outcome = outcome_after(url, save("1"), change("2"))
 

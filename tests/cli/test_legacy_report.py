@@ -8,7 +8,7 @@ import pytest
 
 from app.care.context import utc_now
 from app.db.admin.migrate import newest_version
-from app.db.sql import Operation
+from app.db.sql import Steps
 from app.db.statements.usage import Counted, adding_usage, beginning_day, day_of
 from app.http.paths import (
     ASSIGN_HOMEWORK,
@@ -30,7 +30,7 @@ def now() -> datetime:
     return utc_now()
 
 
-def storing_usage(calls: list[Counted], days: list[datetime]) -> Operation[None]:
+def storing_usage(calls: list[Counted], days: list[datetime]) -> Steps[None]:
     for day in days:
         yield from beginning_day(day_of(day), day, "0000")
     yield from adding_usage(calls)

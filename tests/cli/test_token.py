@@ -9,7 +9,7 @@ from typing import Any
 import jwt
 import pytest
 
-from app.auth.refusals import Reason
+from app.auth.rejections import Reason
 from app.cli.token import EXPLANATIONS
 from app.db.interchange.load import importing
 from app.main import create_app

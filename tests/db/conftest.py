@@ -9,7 +9,7 @@ import pytest
 
 from app.db.drivers.factory import open_database
 from app.db.drivers.interface import Database
-from app.db.sql import Operation
+from app.db.sql import Steps
 from tests.conftest import fresh_database
 from tests.db.random_world import PlainWorld, plain_world, put_random_world
 
@@ -30,8 +30,8 @@ class OpenWorld:
         """Hypothesis prints a failing example without the rows of its world."""
         printer.text(f"<the random world on {self.kind}>")
 
-    def read(self, operation: Operation[Result]) -> Result:
-        return self.runner.run(self.db.read(operation))
+    def read(self, steps: Steps[Result]) -> Result:
+        return self.runner.run(self.db.read(steps))
 
 
 @pytest.fixture(scope="module")

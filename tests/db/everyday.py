@@ -14,7 +14,7 @@ from app.db.reader.access import CAREGIVERS_OF_CLIENT, is_my_client
 from app.db.reader.entities import ENTITIES, ToOne
 from app.db.reader.queries import CountedBy
 from app.db.reader.selection import Link, PageRequest, ReaderRole, Selection, Where
-from app.db.sql import CompiledStatement, Operation, Statement
+from app.db.sql import CompiledStatement, Statement, Steps
 from app.db.statements import answers, assignments, deliveries, dispatch, events, sessions
 from app.db.tables import Client, Table, table_of
 
@@ -98,7 +98,7 @@ def everything_of(table: Table, depth: int = 2) -> Selection:
 # --- their plans ----------------------------------------------------------------------------------
 
 
-def finding_scattered() -> Operation[list[tuple[str, int]]]:
+def finding_scattered() -> Steps[list[tuple[str, int]]]:
     """The names of the statements whose plans use more shards than they name caregivers, and how many."""
     found = []
     for one in everyday_statements():

@@ -16,7 +16,7 @@ from app.care.questions import GivenAnswer
 from app.care.sessions import SessionChange, closing, updating
 from app.db.answers import read_json
 from app.db.reader.selection import AccessScope
-from app.db.sql import Bulk, Operation, Statement, Step
+from app.db.sql import Bulk, Statement, Step, Steps
 from app.db.statements.books import ADD
 from app.db.tables import Question, SaveType, table_of
 from tests.callers import collecting
@@ -37,9 +37,9 @@ class Written:
     statements: list[Ran] = field(default_factory=list)
     bulks: list[Bulk] = field(default_factory=list)
 
-    def by(self, verb: str, operation: Operation[Any]) -> Operation[Any]:
+    def by(self, verb: str, steps: Steps[Any]) -> Steps[Any]:
         seen: list[Step] = []
-        result = yield from collecting(operation, seen)
+        result = yield from collecting(steps, seen)
         self.statements += ran(verb, seen)
         self.bulks += [step for step in seen if isinstance(step, Bulk)]
         return result
@@ -56,12 +56,12 @@ class Undone(Exception):
     pass
 
 
-def undone(operation: Operation[Any]) -> Operation[None]:
-    yield from operation
+def undone(steps: Steps[Any]) -> Steps[None]:
+    yield from steps
     raise Undone
 
 
-def a_whole_life(written: Written) -> Operation[None]:
+def a_whole_life(written: Written) -> Steps[None]:
     """Each verb in each of the ways that ask for other statements."""
     by = written.by
     new_book = {"module": 1, "name": "Never assigned", "is_test": False, "retired": None}
@@ -106,6 +106,6 @@ def replace_window(homework: Homework, by: timedelta) -> Homework:
     )
 
 
-def what_is_said() -> Operation[tuple[GivenAnswer, ...]]:
+def what_is_said() -> Steps[tuple[GivenAnswer, ...]]:
     questions = yield Statement(select(*QUESTION["id", "options"]).where(QUESTION.book_id == BOOK)), {}
     return tuple(GivenAnswer(id, read_json(options)[0]) for id, options in questions)

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 
-from app.db.sql import Operation, Repeatable
+from app.db.sql import Repeatable, Steps
 
 Result = TypeVar("Result")
 
@@ -15,8 +15,8 @@ BLOCKED = """
 
 
 @asynccontextmanager
-async def uncommitted(url: str, operation: Operation[Result] | Repeatable[Result]) -> AsyncIterator[Result]:
-    """Runs the operation on its own connection; the end of the block commits it."""
+async def uncommitted(url: str, steps: Steps[Result] | Repeatable[Result]) -> AsyncIterator[Result]:
+    """Runs the steps on its own connection; the end of the block commits it."""
     import asyncpg  # not installed where the suite runs on SQLite only
 
     from app.db.drivers.postgres import run_steps
@@ -24,7 +24,7 @@ async def uncommitted(url: str, operation: Operation[Result] | Repeatable[Result
     connection = await asyncpg.connect(url)
     try:
         async with connection.transaction():
-            yield await run_steps(connection, "postgresql", iter(operation))
+            yield await run_steps(connection, "postgresql", iter(steps))
     finally:
         await connection.close()
 

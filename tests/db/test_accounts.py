@@ -4,13 +4,13 @@ import pytest
 
 from app.db.admin.accounts import (
     Account,
-    AccountRefused,
+    AccountRejected,
     adding_person,
     linking_person,
     listing_accounts,
     switching_account,
 )
-from app.db.sql import Operation
+from app.db.sql import Steps
 from tests.callers import load, run_read, run_write
 from tests.db import raw
 from tests.factories import NOW, a_caregiver, a_client
@@ -29,7 +29,7 @@ def stored(url: str, table: str) -> list[tuple[int, str | None, bool]]:
     return [(number, name, bool(off)) for number, name, off in raw.run(url, ALL.format(table))]
 
 
-def adding_several(*people: tuple[str, dict[str, str]]) -> Operation[list[int]]:
+def adding_several(*people: tuple[str, dict[str, str]]) -> Steps[list[int]]:
     added = []
     for role, values in people:
         added.append((yield from adding_person(role, **values)))
@@ -75,7 +75,7 @@ def test_a_duplicate_user_name_or_identifier_is_rejected(
     before = raw.row_counts(database_url)
 
     with pytest.raises(
-        AccountRefused, match=r"^(caregiver 3|client 5) has the (user name|identifier) .+ already$"
+        AccountRejected, match=r"^(caregiver 3|client 5) has the (user name|identifier) .+ already$"
     ):
         add(database_url, ("CLIENT", {"name": "Di", "oppt_id": "OPPT-8", "user_name": "di"}), person)
 
@@ -102,7 +102,7 @@ def test_an_account_is_disabled_and_enabled_again(database_url: str) -> None:
 
 
 def test_an_account_of_the_other_role_is_not_found(database_url: str) -> None:
-    with pytest.raises(AccountRefused, match="there is no such account in this role"):
+    with pytest.raises(AccountRejected, match="there is no such account in this role"):
         disable(database_url, "CLIENT", "caregiver-3")
 
     assert stored(database_url, "caregiver") == [(3, "caregiver-3", False), (4, None, False)]
@@ -111,19 +111,19 @@ def test_an_account_of_the_other_role_is_not_found(database_url: str) -> None:
 def test_a_user_name_that_is_taken_meanwhile_is_not_added(database_url: str) -> None:
     """The row of a concurrent command is not visible to the check, but it is to the insertion."""
 
-    def unseen() -> Operation[int]:
+    def unseen() -> Steps[int]:
         adding = adding_person("CLIENT", **BO, user_name="client-5")
         step = next(adding)
         while "INSERT" not in step[0].for_("sqlite").sql:
             step = adding.send([])
         return adding.send((yield step))  # type: ignore[func-returns-value]
 
-    with pytest.raises(AccountRefused, match=r"^this user name or client identifier is taken$"):
+    with pytest.raises(AccountRejected, match=r"^this user name or client identifier is taken$"):
         run_write(database_url, unseen())
 
 
 def test_a_user_name_that_is_taken_is_not_linked(database_url: str) -> None:
-    with pytest.raises(AccountRefused, match=r"^this user name is taken$"):
+    with pytest.raises(AccountRejected, match=r"^this user name is taken$"):
         run_write(database_url, linking_person("CAREGIVER", 4, "caregiver-3"))
 
     assert stored(database_url, "caregiver") == [(3, "caregiver-3", False), (4, None, False)]

@@ -8,7 +8,7 @@ import pytest
 from app.care.homework import Homework, assigning
 from app.db.admin.books import importing_books
 from app.db.drivers.factory import open_database
-from app.db.interchange.load import ImportRefused
+from app.db.interchange.load import ImportRejected
 from app.db.reader.selection import AccessScope
 from tests.callers import load
 from tests.db import raw
@@ -41,7 +41,7 @@ def test_a_concurrent_assignment_gets_the_old_or_the_new_book(database_url: str,
     assert isinstance(assigned, list)
     [(name,)] = raw.run(database_url, "SELECT name FROM book WHERE id = 4")
     [(questions,)] = raw.run(database_url, "SELECT count(*) FROM question WHERE book_id = 4")
-    if isinstance(replaced, ImportRefused):
+    if isinstance(replaced, ImportRejected):
         assert (name, questions) == ("Old", 1)
     else:
         assert ([change.id for change in replaced], name, questions) == ([4], "New", 2)

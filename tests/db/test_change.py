@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from app.db.interchange.change import ChangeRefused, changing_assignment, changing_row
+from app.db.interchange.change import ChangeRejected, changing_assignment, changing_row
 from app.db.interchange.recorded import RecordedRow, StoredRow
 from app.db.interchange.rows import ImportRows
 
@@ -27,5 +27,5 @@ CHANGING = {"session": changing_row, "assignment": changing_assignment}
 def test_a_row_with_another_parent_is_refused(kind: str, member: str) -> None:
     row = RecordedRow(1, kind, 1, 1, ROWS[kind] | {member: 2}, [])
 
-    with pytest.raises(ChangeRefused, match=f"^{member}$"):
+    with pytest.raises(ChangeRejected, match=f"^{member}$"):
         next(CHANGING[kind](ImportRows(), row, StoredRow(ROWS[kind], caregiver=1)))

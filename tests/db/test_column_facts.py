@@ -21,7 +21,7 @@ from app.db.interchange.lines import (
     ReminderItem,
     SessionLine,
 )
-from app.db.sql import Bulk, Operation, Statement
+from app.db.sql import Bulk, Statement, Steps
 from app.db.tables import (
     ANSWER_SET,
     ASSIGNMENT,
@@ -68,7 +68,7 @@ def test_a_text_that_does_not_say_so_is_found() -> None:
     assert unstated(table.columns) == ["letter.text", "letter.state", "letter.pages"]
 
 
-def reading_personal_texts() -> Operation[dict[str, str]]:
+def reading_personal_texts() -> Steps[dict[str, str]]:
     found = {}
     for column in PERSONAL:
         found[str(column)] = str((yield Statement(select(column)), {}))
@@ -79,7 +79,7 @@ def test_no_personal_text_of_a_client_survives_an_erasure(database_url: str) -> 
     """Also fails for a column of which the database of this test has no text."""
     load_one_client(database_url)
 
-    def adding_fingerprint() -> Operation[None]:
+    def adding_fingerprint() -> Steps[None]:
         yield Bulk(
             "imported_row", ("kind", "id", "client_id", "fingerprint"), [("client", 1, 1, FINGERPRINT)]
         )

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from app.db.drivers.interface import Database, DatabaseUnavailable
-from app.db.sql import Operation, repeatable
-from tests.db.operations import add_module, modules, sql, with_database
+from app.db.sql import Steps, repeatable
+from tests.db.small_steps import add_module, modules, sql, with_database
 
 pytestmark = pytest.mark.parametrize("kind", ["postgresql"], indirect=True)
 
@@ -23,7 +23,7 @@ def test_a_change_with_a_conflict_is_run_again_and_made_once(database_url: str, 
     began = []
 
     @repeatable
-    def adding_after_a_conflict(name: str) -> Operation[str]:
+    def adding_after_a_conflict(name: str) -> Steps[str]:
         began.append(name)
         yield add_module(name), {}
         if len(began) < ATTEMPTS:
@@ -31,7 +31,7 @@ def test_a_change_with_a_conflict_is_run_again_and_made_once(database_url: str, 
         return name
 
     @repeatable
-    def surrounding() -> Operation[str]:
+    def surrounding() -> Steps[str]:
         return (yield from adding_after_a_conflict("inside")) + " is done"
 
     async def use(db: Database) -> str:
@@ -47,7 +47,7 @@ def test_a_change_that_always_has_a_conflict_is_unavailable(database_url: str, c
     began = []
 
     @repeatable
-    def conflicting() -> Operation[None]:
+    def conflicting() -> Steps[None]:
         began.append(1)
         yield add_module("never"), {}
         yield failing(code), {}
@@ -65,7 +65,7 @@ def test_another_error_of_a_change_is_raised_at_once(database_url: str) -> None:
     began = []
 
     @repeatable
-    def wrong() -> Operation[None]:
+    def wrong() -> Steps[None]:
         began.append(1)
         yield sql("SELECT nonsense FROM module"), {}
 

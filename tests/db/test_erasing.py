@@ -9,7 +9,7 @@ import pytest
 from app.care.errors import NotFound, NotRunning
 from app.care.homework import Homework, assigning
 from app.care.new_sessions import NewSession, opening
-from app.db.admin.accounts import AccountRefused
+from app.db.admin.accounts import AccountRejected
 from app.db.admin.erasing import Erased, Named, erasing, finding_client
 from app.db.drivers.factory import open_database
 from app.db.drivers.interface import Database
@@ -18,8 +18,8 @@ from app.db.session_counters import differences
 from tests.callers import load, run_read, run_write
 from tests.database_rows import Row, Stored, all_rows
 from tests.db import raw
-from tests.db.operations import with_database
 from tests.db.overlapping import uncommitted, until_blocked
+from tests.db.small_steps import with_database
 from tests.factories import DAY, NOW, a_caregiver, a_client, a_session, a_world, starting_with
 from tests.lifecycle import PRIVATE, load_one_client, one_client
 
@@ -163,7 +163,7 @@ def test_a_client_is_found_by_user_name_or_id(
 def test_a_missing_client_is_an_error(database_url: str, user: str | None, number: int | None) -> None:
     load(database_url, [*a_world(), a_client(8, userName=None)])
 
-    with pytest.raises(AccountRefused, match=r"^there is no such client$"):
+    with pytest.raises(AccountRejected, match=r"^there is no such client$"):
         run_read(database_url, finding_client(user, number))
 
 

@@ -13,9 +13,9 @@ import pytest
 from app.db.drivers.group_commit import UNSYNCED
 from app.db.drivers.interface import Database, DatabaseUnavailable, OutcomeUnknown, reason_of, sqlite_path
 from app.db.drivers.sqlite import SqliteDatabase
-from app.db.sql import Operation
+from app.db.sql import Steps
 from tests.db import raw
-from tests.db.operations import (
+from tests.db.small_steps import (
     COUNT_MODULES,
     Broken,
     add_module,
@@ -32,7 +32,7 @@ pytestmark = pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
 TIMEOUT = 60  # seconds after which a test that hangs fails
 
 
-def blocking(is_running: Event, release: Event) -> Operation[None]:
+def blocking(is_running: Event, release: Event) -> Steps[None]:
     is_running.set()
     assert release.wait(TIMEOUT)
     yield from ()
@@ -52,14 +52,14 @@ async def busy_writer(db: Database) -> AsyncIterator[None]:
         await blocker
 
 
-async def write_together(db: Database, *operations: Operation[object]) -> list[object]:
+async def write_together(db: Database, *operations: Steps[object]) -> list[object]:
     async with busy_writer(db):
         writes = [asyncio.create_task(db.write(one)) for one in operations]
     return await asyncio.gather(*writes, return_exceptions=True)
 
 
-def adding_and_counting(name: str, url: str) -> Operation[tuple[int, int]]:
-    """Returns how many modules the operation sees, and how many are committed."""
+def adding_and_counting(name: str, url: str) -> Steps[tuple[int, int]]:
+    """Returns how many modules the steps see, and how many are committed."""
     yield add_module(name), {}
     own = (yield COUNT_MODULES, {})[0][0]
     return own, len(modules(url))
@@ -130,7 +130,7 @@ def test_an_error_of_a_single_write_rolls_it_back(database_url: str) -> None:
 def test_the_thread_survives_every_exception_of_an_operation(
     database_url: str, fault: type[BaseException], others_of_group: str
 ) -> None:
-    def raising() -> Operation[None]:
+    def raising() -> Steps[None]:
         yield add_module("never"), {}
         raise fault
 
@@ -143,7 +143,7 @@ def test_the_thread_survives_every_exception_of_an_operation(
     if fault is MemoryError:
         assert isinstance(refused, MemoryError)
     else:  # would end the caller's event loop or task
-        assert repr(refused) == repr(RuntimeError(f"an operation raised {fault.__name__}"))
+        assert repr(refused) == repr(RuntimeError(f"the steps raised {fault.__name__}"))
     assert others == [*others_of_group, "a"]
     assert modules(database_url) == [*others_of_group, "a"]
 
@@ -193,7 +193,7 @@ def test_a_write_that_is_cancelled_in_the_queue_does_not_run(database_url: str) 
 def test_a_write_that_is_cancelled_while_it_runs_is_completed(database_url: str) -> None:
     is_running, release = Event(), Event()
 
-    def adding_slowly() -> Operation[None]:
+    def adding_slowly() -> Steps[None]:
         yield add_module("a"), {}
         yield from blocking(is_running, release)
         yield add_module("b"), {}
@@ -229,12 +229,12 @@ def test_closing_completes_the_queued_writes(database_url: str) -> None:
 # --- errors of the database
 
 
-def setting(pragma: str) -> Operation[None]:
+def setting(pragma: str) -> Steps[None]:
     """For the writer's connection."""
     yield sql(f"PRAGMA {pragma}"), {}
 
 
-def limit_size(url: str) -> Operation[None]:
+def limit_size(url: str) -> Steps[None]:
     """The file cannot grow: SQLite reports a full disk."""
     return setting(f"max_page_count = {raw.run(url, 'PRAGMA page_count')[0][0]}")
 
@@ -254,7 +254,7 @@ LARGE_AND_SEVERAL = sql(
 def test_a_full_disk_fails_the_writes_of_the_transaction_and_no_later_ones(database_url: str) -> None:
     seen = []
 
-    def adding_too_much() -> Operation[None]:
+    def adding_too_much() -> Steps[None]:
         try:
             yield LARGE, {}
         except Exception as error:
@@ -268,7 +268,7 @@ def test_a_full_disk_fails_the_writes_of_the_transaction_and_no_later_ones(datab
         for one in (a, refused, large):
             assert_unavailable(one, "database or disk is full")
         assert (b, c) == ("b", "c")
-        assert seen == []  # an operation does not receive errors of statements
+        assert seen == []  # steps do not receive errors of statements
 
         await db.write(setting("max_page_count = 100000"))
         await db.write(adding_too_much())
@@ -278,7 +278,7 @@ def test_a_full_disk_fails_the_writes_of_the_transaction_and_no_later_ones(datab
 
 
 def test_a_full_disk_for_which_sqlite_rolls_back_one_statement_fails_one_write(database_url: str) -> None:
-    def adding_too_much() -> Operation[None]:
+    def adding_too_much() -> Steps[None]:
         yield add_module("never"), {}
         yield LARGE_AND_SEVERAL, {}
 
@@ -295,7 +295,7 @@ def test_a_full_disk_for_which_sqlite_rolls_back_one_statement_fails_one_write(d
 
 
 def test_a_commit_that_fails_fails_the_group(database_url: str) -> None:
-    def breaking_late() -> Operation[None]:
+    def breaking_late() -> Steps[None]:
         yield sql("PRAGMA defer_foreign_keys = ON"), {}
         yield sql("INSERT INTO book (module_id, name, is_test) VALUES (77, 'x', false)"), {}
 
@@ -312,7 +312,7 @@ def test_a_commit_that_fails_fails_the_group(database_url: str) -> None:
 def test_a_lock_that_is_not_released_fails_the_waiting_writes(database_url: str) -> None:
     started = []
 
-    def starting() -> Operation[None]:
+    def starting() -> Steps[None]:
         started.append(True)
         yield add_module("never"), {}
 

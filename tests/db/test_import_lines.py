@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from app.db.interchange.lines import LineRejected
-from app.db.interchange.load import ImportRefused
+from app.db.interchange.load import ImportRejected
 from app.db.interchange.rows import ImportRows
 from tests.callers import load
 from tests.db import raw
@@ -230,7 +230,7 @@ def test_an_import_with_a_rejected_line_stores_nothing(database_url: str) -> Non
     before = raw.row_counts(database_url)
 
     for record, sentence in AGAINST_THE_DATABASE:
-        with pytest.raises(ImportRefused) as refused:
+        with pytest.raises(ImportRejected) as refused:
             load(database_url, [a_module(NEW + 1), record])
         assert str(refused.value) == f"line 2: {sentence}"
 
@@ -246,7 +246,7 @@ def test_a_line_may_refer_to_the_database(database_url: str, record: Record) -> 
 
 
 def test_a_line_may_not_refer_to_a_later_line(database_url: str) -> None:
-    with pytest.raises(ImportRefused, match=r"^line 1: moduleId: 1 does not exist before this line$"):
+    with pytest.raises(ImportRejected, match=r"^line 1: moduleId: 1 does not exist before this line$"):
         load(database_url, [a_book(1), a_module(1)])
 
     assert set(raw.row_counts(database_url).values()) == {0}

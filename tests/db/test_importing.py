@@ -210,7 +210,7 @@ def test_an_inserted_batch_is_rolled_back_when_a_later_line_is_rejected(
 ) -> None:
     monkeypatch.setattr(importer, "MAX_ROWS_IN_MEMORY", 2)
 
-    with pytest.raises(importer.ImportRefused, match=r"^line 20: id: 1 exists already$"):
+    with pytest.raises(importer.ImportRejected, match=r"^line 20: id: 1 exists already$"):
         load(database_url, [*islice(a_world(), 19), a_caregiver(1)])
 
     assert set(raw.row_counts(database_url).values()) == {0}

@@ -11,34 +11,34 @@ from app.care.homework import Homework, assigning
 from app.care.new_sessions import NewSession, opening
 from app.db.admin.books import importing_books
 from app.db.drivers.interface import Database, DatabaseError
-from app.db.interchange.load import ImportRefused, importing
+from app.db.interchange.load import ImportRejected, importing
 from app.db.reader.selection import AccessScope
 from app.db.session_counters import Difference, differences
-from app.db.sql import Operation, selecting
+from app.db.sql import Steps, selecting
 from tests.callers import load, run_read
 from tests.db import raw
-from tests.db.operations import sql, with_database
 from tests.db.overlapping import uncommitted, until_blocked
+from tests.db.small_steps import sql, with_database
 from tests.factories import DAY, NOW, Record, a_session, a_world, an_assignment, lines, starting_with
 
 pytestmark = starting_with(a_world)
 
 on_postgresql = pytest.mark.parametrize("kind", ["postgresql"], indirect=True)
 MORE_HOMEWORK = [an_assignment(9, session=1)]
-Importing = Callable[[Any], Operation[Any]]
+Importing = Callable[[Any], Steps[Any]]
 
 
-def homework_in(session: int) -> Operation[list[int]]:
+def homework_in(session: int) -> Steps[list[int]]:
     return assigning(AccessScope(NOW, caregiver=1), Homework(session, (1, 2), NOW, NOW + DAY))
 
 
 def importing_while_uncommitted(
-    url: str, operation: Operation[list[int]], records: list[Record]
+    url: str, steps: Steps[list[int]], records: list[Record]
 ) -> Callable[[Database], Awaitable[None]]:
-    """The operation commits when the import waits for it."""
+    """The steps commit when the import waits for it."""
 
     async def use(db: Database) -> None:
-        async with uncommitted(url, operation):
+        async with uncommitted(url, steps):
             imported = asyncio.create_task(db.write(importing(lines(records))))
             assert await until_blocked(url, imported)
         await imported
@@ -113,7 +113,7 @@ def test_an_id_that_the_service_takes_during_an_import_is_reported(database_url:
         "again, or stop the service first"
     )
     assert raw.run(database_url, "SELECT max(id) FROM assignment") == [(before + 2,)]  # the homework
-    with pytest.raises(ImportRefused, match=f"line 1: id: {before + 1} exists already"):
+    with pytest.raises(ImportRejected, match=f"line 1: id: {before + 1} exists already"):
         with_database(database_url, lambda db: db.write(importing(lines(records))))
 
 
@@ -159,7 +159,7 @@ def test_an_import_moves_no_sequence_backwards(database_url: str) -> None:
         is_done = asyncio.Event()
         takers = [asyncio.create_task(take_ids()) for _ in range(4)]
         for record in records:
-            with suppress(ImportRefused, DatabaseError):
+            with suppress(ImportRejected, DatabaseError):
                 await db.write(importing(lines([record])))
         is_done.set()
         await asyncio.gather(*takers)

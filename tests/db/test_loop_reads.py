@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from app.db.drivers.interface import Database, DatabaseUnavailable, sqlite_path
-from app.db.sql import Operation
+from app.db.sql import Steps
 from tests.db import raw
-from tests.db.operations import COUNT_MODULES, Broken, adding, counting, sql, with_database
+from tests.db.small_steps import COUNT_MODULES, Broken, adding, counting, sql, with_database
 
 pytestmark = pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
 
@@ -28,8 +28,8 @@ NEVER = 60_000  # milliseconds after which these reads would continue in a threa
 TIMEOUT = 60  # seconds after which a test that hangs fails
 
 
-def threads_of(*steps: Any) -> Operation[list[int]]:
-    """The thread of the operation before, between and after its steps."""
+def threads_of(*steps: Any) -> Steps[list[int]]:
+    """The thread of the generator before, between and after its steps."""
     seen = [get_ident()]
     for step in steps:
         yield step, {}
@@ -58,7 +58,7 @@ def test_with_a_limit_of_zero_reads_run_in_threads(database_url: str) -> None:
 def test_a_read_releases_its_connection_after_every_exception_of_an_operation(
     database_url: str, fault: type[BaseException], loop_read_ms: int
 ) -> None:
-    def raising() -> Operation[None]:
+    def raising() -> Steps[None]:
         yield COUNT_MODULES, {}
         raise fault
 
@@ -76,7 +76,7 @@ def test_a_read_releases_its_connection_after_every_exception_of_an_operation(
 def test_a_long_read_continues_in_a_thread_while_the_loop_serves_others(database_url: str) -> None:
     others_were_served = Event()
 
-    def slowly() -> Operation[tuple[list[int], int]]:
+    def slowly() -> Steps[tuple[list[int], int]]:
         before = get_ident()
         rows = yield SLOW, {}
         assert others_were_served.wait(TIMEOUT)
@@ -99,7 +99,7 @@ def test_a_long_read_continues_in_a_thread_while_the_loop_serves_others(database
 def test_the_time_of_the_operation_itself_counts(database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     thought = 0
 
-    def thinking() -> Operation[list[int]]:
+    def thinking() -> Steps[list[int]]:
         nonlocal thought
         seen = yield from threads_of(COUNT_MODULES)
         thought += NEVER
@@ -116,7 +116,7 @@ def test_the_time_of_the_operation_itself_counts(database_url: str, monkeypatch:
 
 
 def test_a_read_that_is_moved_to_a_thread_keeps_its_snapshot(database_url: str) -> None:
-    def counting_around() -> Operation[list[int]]:
+    def counting_around() -> Steps[list[int]]:
         counted = [(yield COUNT_MODULES, {})[0][0]]
         raw.run(database_url, "INSERT INTO module (name) VALUES ('new')")
         counted.append((yield SLOW, {})[0][1])
@@ -135,7 +135,7 @@ def test_a_read_that_is_moved_to_a_thread_keeps_its_snapshot(database_url: str) 
 def test_an_operation_does_not_notice_that_it_is_moved(database_url: str) -> None:
     seen = []
 
-    def catching() -> Operation[int]:
+    def catching() -> Steps[int]:
         try:
             return int((yield SLOW, {})[0][0])
         except BaseException as error:
@@ -149,12 +149,12 @@ def test_an_operation_does_not_notice_that_it_is_moved(database_url: str) -> Non
     assert seen == []
 
 
-def refusing() -> Operation[None]:
+def refusing() -> Steps[None]:
     yield SLOW, {}
     raise Broken
 
 
-def mistaken() -> Operation[None]:
+def mistaken() -> Steps[None]:
     yield SLOW, {}
     yield sql("SELECT nonsense FROM module"), {}
 
@@ -209,18 +209,18 @@ def test_connections_are_reused_and_keep_no_snapshot(database_url: str) -> None:
     with_database(database_url, use, loop_read_ms=NEVER)
 
 
-def reading_value(statement: str) -> Operation[int]:
+def reading_value(statement: str) -> Steps[int]:
     return int((yield sql(statement), {})[0][0])
 
 
-def slowly() -> Operation[int]:
+def slowly() -> Steps[int]:
     return int((yield SLOW, {})[0][0])
 
 
 # --- cancelled
 
 
-def blocking(is_running: Event, release: Event) -> Operation[None]:
+def blocking(is_running: Event, release: Event) -> Steps[None]:
     """A long read that blocks its thread until `release` is set."""
     yield SLOW, {}
     is_running.set()
@@ -255,7 +255,7 @@ def test_a_read_that_is_cancelled_before_its_thread_starts_does_not_continue(dat
     is_running, release = Event(), Event()
     continued, was_closed = [], []
 
-    def waiting() -> Operation[None]:
+    def waiting() -> Steps[None]:
         try:
             continued.append((yield SLOW, {}))
         finally:

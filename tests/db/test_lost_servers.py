@@ -15,9 +15,9 @@ from app.db.drivers.factory import open_database
 from app.db.drivers.hosts import connect_to_host
 from app.db.drivers.interface import Database, DatabaseError, DatabaseUnavailable, OutcomeUnknown, reason_of
 from app.db.drivers.watching import watch_hosts
-from app.db.sql import Bulk, Operation
+from app.db.sql import Bulk, Steps
 from tests.db import raw
-from tests.db.operations import adding, counting, modules, running, with_database
+from tests.db.small_steps import adding, counting, modules, running, with_database
 from tests.postgres import free_ports
 
 pytestmark = pytest.mark.parametrize("kind", ["postgresql"], indirect=True)
@@ -199,7 +199,7 @@ def test_rows_are_not_written_to_a_lost_connection(
             written.append(number)
             yield ("x" * 100_000,)
 
-    def copying() -> Operation[None]:
+    def copying() -> Steps[None]:
         yield Bulk("module", ("name",), rows())
 
     async def use(db: Database) -> None:
@@ -277,7 +277,7 @@ def test_a_connection_that_is_closed_between_two_statements_is_lost(database_url
     """As when the process changes to another server: the connection returns to the pool by itself."""
 
     async def use(db: Any) -> int:
-        def reading() -> Operation[int]:
+        def reading() -> Steps[int]:
             yield from counting()
             for connection in list(db.primary.connections):
                 connection.terminate()

@@ -22,9 +22,9 @@ from app.db.reader.named_tables import Columns, NamedTable
 from app.db.reader.plan_cache import MAX_PLANS_OF_SELECTION, Plan, PlanCache
 from app.db.reader.queries import CountedBy, Query
 from app.db.reader.selection import Link, PageRequest, ReaderRole, Selection, Where
-from app.db.sql import DIALECTS, DatabaseKind, LongWork, Operation, Statement
+from app.db.sql import DIALECTS, DatabaseKind, LongWork, Statement, Steps
 from app.db.tables import Assignment, Book, Session, Table, TimeState
-from tests.db.operations import COUNT_MODULES, with_database
+from tests.db.small_steps import COUNT_MODULES, with_database
 
 KINDS: tuple[DatabaseKind, ...] = ("sqlite", "postgresql")
 COLUMNS = sorted({"status", "score", "attempt", "start_date", "end_date", "assign_date", "submit_date"})
@@ -269,7 +269,7 @@ def test_only_a_new_plan_is_built_in_a_thread(of_kind: DatabaseKind) -> None:
 
 
 def test_long_work_runs_in_a_thread_before_and_inside_a_transaction(database_url: str) -> None:
-    def working() -> Operation[list[int]]:
+    def working() -> Steps[list[int]]:
         (before,) = yield LongWork(get_ident)
         ((count,),) = yield COUNT_MODULES, {}
         (inside,) = yield LongWork(get_ident)

@@ -4,8 +4,8 @@ import pytest
 
 from app.db.drivers.connections import MAX_STATEMENT_TEXT
 from app.db.drivers.interface import Database
-from app.db.sql import Operation, Statement
-from tests.db.operations import sql, with_database
+from app.db.sql import Statement, Steps
+from tests.db.small_steps import sql, with_database
 
 LENGTH = 3000
 KEPT = sql("SELECT statement FROM pg_prepared_statements ORDER BY prepare_time, name")
@@ -15,7 +15,7 @@ def long_statement(number: int) -> Statement:
     return sql(f"SELECT {number} WHERE '' <> '{'x' * LENGTH}'")
 
 
-def texts_after(*statements: Statement) -> Operation[list[str]]:
+def texts_after(*statements: Statement) -> Steps[list[str]]:
     for statement in statements:
         yield statement, {}
     return [text for (text,) in (yield KEPT, {})]

@@ -1,4 +1,4 @@
-"""What an operation sends to PostgreSQL, with the beginning and end of its transaction."""
+"""What a read or change sends to PostgreSQL, with the beginning and end of its transaction."""
 
 import asyncio
 from functools import partial

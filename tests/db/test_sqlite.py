@@ -13,8 +13,8 @@ from sqlalchemy import text
 from app.db.admin.orm import connected
 from app.db.drivers.factory import open_database
 from app.db.drivers.interface import Database, DatabaseError
-from app.db.sql import Operation, Statement
-from tests.db.operations import with_database
+from app.db.sql import Statement, Steps
+from tests.db.small_steps import with_database
 
 on_sqlite = pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
 
@@ -63,7 +63,7 @@ def test_an_unusable_file_is_rejected(tmp_path: Path, make: Callable[[Path], Non
     assert path.exists() == (make is not no_file)
 
 
-def pragmas() -> Operation[dict[str, object]]:
+def pragmas() -> Steps[dict[str, object]]:
     found = {}
     for name in EXPECTED:
         rows = yield Statement(lambda kind, name=name: text(f"PRAGMA {name}")), {}

@@ -10,10 +10,10 @@ import pytest
 
 from app.db.drivers.factory import open_database
 from app.db.drivers.interface import Database, DatabaseError, DatabaseUnavailable, sqlite_path
-from app.db.sql import MissingParameter, Operation, Statement, Values
+from app.db.sql import MissingParameter, Statement, Steps, Values
 from tests.callers import kind_of
 from tests.db import raw
-from tests.db.operations import (
+from tests.db.small_steps import (
     COUNT_MODULES,
     Broken,
     add_module,
@@ -48,7 +48,7 @@ def test_a_statement_without_a_value_for_each_parameter_does_not_run(database_ur
     add = sql("INSERT INTO module (name) VALUES (:name)")
     find = sql("SELECT count(*) FROM module WHERE name = :name OR name = 'a'")
 
-    def running(statement: Statement, values: Values) -> Operation[object]:
+    def running(statement: Statement, values: Values) -> Steps[object]:
         return (yield statement, values)
 
     async def use(db: Database) -> list[str]:
@@ -68,7 +68,7 @@ def test_a_statement_without_a_value_for_each_parameter_does_not_run(database_ur
 
 
 def test_a_read_sees_one_snapshot_while_a_write_commits(database_url: str) -> None:
-    def counting_twice(url: str) -> Operation[tuple[int, int]]:
+    def counting_twice(url: str) -> Steps[tuple[int, int]]:
         before = (yield COUNT_MODULES, {})[0][0]
         other = threading.Thread(target=lambda: raw.run(url, "INSERT INTO module (name) VALUES ('new')"))
         other.start()
@@ -123,7 +123,7 @@ def test_an_error_of_one_concurrent_write_fails_that_write_alone(database_url: s
 
 
 def test_a_cancelled_write_is_complete_or_absent(database_url: str, caplog: pytest.LogCaptureFixture) -> None:
-    def adding_twice() -> Operation[None]:
+    def adding_twice() -> Steps[None]:
         yield add_module("first"), {}
         yield add_module("second"), {}
 
@@ -146,7 +146,7 @@ def test_a_cancelled_write_is_complete_or_absent(database_url: str, caplog: pyte
 
 @pytest.mark.parametrize("is_write", [False, True], ids=["read", "write"])
 def test_a_wrong_statement_is_not_an_unavailable_database(database_url: str, is_write: bool) -> None:
-    def wrong() -> Operation[None]:
+    def wrong() -> Steps[None]:
         yield sql("SELECT nonsense FROM module"), {}
 
     async def use(db: Database) -> None:
@@ -173,7 +173,7 @@ def test_a_closed_database_rejects_operations(database_url: str) -> None:
 def test_a_write_waits_for_the_lock_of_another_process(database_url: str) -> None:
     """It takes the lock before it reads; otherwise it would read an outdated state."""
 
-    def reading_and_adding() -> Operation[int]:
+    def reading_and_adding() -> Steps[int]:
         before = (yield COUNT_MODULES, {})[0][0]
         yield add_module("second"), {}
         return int(before)
@@ -205,7 +205,7 @@ def test_a_terminated_connection_is_unavailable_and_the_next_one_works(
 ) -> None:
     seen = []
 
-    def ending() -> Operation[None]:
+    def ending() -> Steps[None]:
         try:
             yield sql("SELECT pg_terminate_backend(pg_backend_pid())"), {}
         except Exception as error:
@@ -217,12 +217,12 @@ def test_a_terminated_connection_is_unavailable_and_the_next_one_works(
         return await db.read(counting())
 
     assert with_database(database_url, use) == 0
-    assert seen == []  # an operation does not receive errors of statements
+    assert seen == []  # steps do not receive errors of statements
 
 
 @on_postgresql
 def test_a_connection_lost_between_statements_rolls_back_the_write(database_url: str) -> None:
-    def adding_before_and_after() -> Operation[None]:
+    def adding_before_and_after() -> Steps[None]:
         own = yield sql("SELECT pg_backend_pid()"), {}
         yield add_module("never"), {}
         other = threading.Thread(
@@ -244,7 +244,7 @@ def test_a_connection_lost_between_statements_rolls_back_the_write(database_url:
 
 @on_postgresql
 def test_an_error_of_the_operation_is_raised_even_if_the_connection_is_lost(database_url: str) -> None:
-    def refusing() -> Operation[None]:
+    def refusing() -> Steps[None]:
         own = yield sql("SELECT pg_backend_pid()"), {}
         other = threading.Thread(
             target=lambda: raw.run(database_url, f"SELECT pg_terminate_backend({own[0][0]}, 10000)")
@@ -262,7 +262,7 @@ def test_an_error_of_the_operation_is_raised_even_if_the_connection_is_lost(data
 
 @on_postgresql
 def test_a_statement_over_its_time_limit_is_unavailable(database_url: str) -> None:
-    def sleeping() -> Operation[None]:
+    def sleeping() -> Steps[None]:
         yield sql("SELECT pg_sleep(600)"), {}
 
     async def use(db: Database) -> int:

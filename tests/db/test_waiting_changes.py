@@ -15,7 +15,7 @@ from app.settings import Settings
 from tests.answers import a_world_to_answer_in
 from tests.callers import Caller, Gateway
 from tests.db import raw
-from tests.db.operations import adding, running, with_database
+from tests.db.small_steps import adding, running, with_database
 from tests.factories import starting_with
 from tests.schema.test_assign_homework import ASSIGN, homework
 from tests.schema.test_statement_counts import NESTED

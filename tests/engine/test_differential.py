@@ -24,7 +24,7 @@ from app.care.context import Context, Role, Viewer
 from app.db.admin.migrate import migrate
 from app.db.drivers.factory import open_database
 from app.db.drivers.interface import Database
-from app.db.sql import LongWork, Operation, Step, changes_of
+from app.db.sql import LongWork, Step, Steps, changes_of
 from app.engine.limits import Limits, count_within
 from app.engine.schema import PreparingSchema
 from app.schema.errors import failure_in
@@ -314,26 +314,26 @@ class CorruptingDatabase:
         self.rng = Random(seed)
         self.share = share
 
-    async def read(self, operation: Operation[Result]) -> Result:
-        return await self.db.read(self.corrupted(operation))
+    async def read(self, steps: Steps[Result]) -> Result:
+        return await self.db.read(self.corrupted(steps))
 
-    async def write(self, operation: Operation[Result]) -> Result:
-        return await self.db.write(operation)
+    async def write(self, steps: Steps[Result]) -> Result:
+        return await self.db.write(steps)
 
     async def close(self) -> None:
         await self.db.close()
 
-    def corrupted(self, operation: Operation[Result]) -> Generator[Step, list[Any], Result]:
+    def corrupted(self, steps: Steps[Result]) -> Generator[Step, list[Any], Result]:
         try:
-            step = next(operation)
+            step = next(steps)
             while True:
                 if isinstance(step, LongWork):  # in a thread chance would decide which of two faults is first
-                    step = operation.send([step.function()])
+                    step = steps.send([step.function()])
                     continue
                 rows = yield step
                 if changes_of(step):
                     rows = [tuple(self.value(each) for each in row) for row in rows]
-                step = operation.send(rows)
+                step = steps.send(rows)
         except StopIteration as done:
             return done.value  # type: ignore[no-any-return]
 

@@ -11,13 +11,13 @@ import pytest
 
 from app.db.drivers.factory import open_database
 from app.db.drivers.interface import Database, DatabaseUnavailable
-from app.db.sql import Operation
+from app.db.sql import Steps
 from app.events.deliveries import MAX_CONCURRENT
 from app.events.dispatcher import dispatch, dispatching
 from app.events.webhook import open_webhook
 from app.main import create_app
 from tests.callers import opened
-from tests.db.operations import sql
+from tests.db.small_steps import sql
 from tests.events.conftest import Care
 from tests.events.receiver import Receiver
 from tests.factories import HOUR, NOW
@@ -42,7 +42,7 @@ async def wait_for_requests(receiver: Receiver, times: int = 1) -> None:
         assert await asyncio.to_thread(receiver.has_received.acquire, timeout=PATIENCE)
 
 
-def is_sent() -> Operation[bool]:
+def is_sent() -> Steps[bool]:
     return (yield SENT, {})[0][0] > 0
 
 

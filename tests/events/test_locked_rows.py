@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from app.db.sql import Operation
+from app.db.sql import Steps
 from app.events.deliveries import counting_attempts
 from app.events.outbox import queueing_deliveries, reminding
 from tests.callers import run_write
@@ -14,7 +14,7 @@ from tests.events.conftest import Care
 from tests.factories import NOW
 
 on_postgresql = pytest.mark.parametrize("kind", ["postgresql"], indirect=True)
-Take = Callable[[], Operation[list[Any]]]
+Take = Callable[[], Steps[list[Any]]]
 
 TAKING: dict[str, Take] = {
     "a reminder": lambda: reminding(NOW, 1, [2]),
@@ -41,7 +41,7 @@ def waiting(care: Care) -> Care:
 def test_a_locked_row_is_skipped(waiting: Care, take: Take) -> None:
     url = waiting.settings.database
 
-    def both() -> Operation[tuple[list[Any], list[Any]]]:
+    def both() -> Steps[tuple[list[Any], list[Any]]]:
         mine = yield from take()  # and not committed yet
         with ThreadPoolExecutor(1) as thread:
             others = thread.submit(run_write, url, take()).result()

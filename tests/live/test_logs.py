@@ -102,7 +102,7 @@ def send_bytes(url: str, data: bytes, later: bytes = b"") -> None:
 
 
 def test_requests_of_strangers_write_no_lines(tmp_path: Path) -> None:
-    """Metrics count them. Refused tokens and origins have limits of their own."""
+    """Metrics count them. Rejected tokens and origins have limits of their own."""
     care = {"token_key": keys.public_pem(), "database_url": f"sqlite:///{tmp_path}/care.db"}
     assert run("migrate", **care).returncode == 0
     with serving(tmp_path / "log", **care) as served:

@@ -21,7 +21,7 @@ from tests.audit.test_chain import records
 from tests.callers import run_write
 from tests.crash.server import own_postgres, standby_of
 from tests.db import raw
-from tests.db.operations import adding, counting, modules, with_database
+from tests.db.small_steps import adding, counting, modules, with_database
 from tests.doctor.conftest import run
 from tests.factories import NOW
 from tests.live.processes import PATIENCE

@@ -11,15 +11,15 @@ from app.db.admin.migrate import migrate
 from app.db.drivers import watching
 from app.db.drivers.factory import open_database
 from app.db.drivers.interface import DatabaseUnavailable
-from app.db.sql import Operation
+from app.db.sql import Steps
 from tests.crash.server import own_postgres, standby_of
-from tests.db.operations import adding, counting, running, sql, with_database
+from tests.db.small_steps import adding, counting, running, sql, with_database
 
 pytestmark = pytest.mark.live
 SEEN = sql("SELECT inet_server_port(), name FROM module ORDER BY id")
 
 
-def reading() -> Operation[tuple[str, list[str]]]:
+def reading() -> Steps[tuple[str, list[str]]]:
     """The port of the server, and the modules that it has."""
     rows = yield SEEN, {}
     return str(rows[0][0]), [name for _, name in rows]

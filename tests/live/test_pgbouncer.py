@@ -19,7 +19,7 @@ from tests import keys
 from tests.callers import load
 from tests.crash.server import own_postgres, standby_of
 from tests.db import raw
-from tests.db.operations import adding, modules, with_database
+from tests.db.small_steps import adding, modules, with_database
 from tests.factories import a_world
 from tests.live.people import Person
 from tests.live.pooler import POOL_SIZE, pgbouncer, pooling

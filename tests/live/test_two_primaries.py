@@ -18,7 +18,7 @@ from app.db.drivers.interface import DatabaseError, DatabaseUnavailable
 from tests import keys
 from tests.crash.server import Server, own_postgres, standby_of
 from tests.db import raw
-from tests.db.operations import running, with_database
+from tests.db.small_steps import running, with_database
 from tests.live.processes import run
 
 pytestmark = pytest.mark.live

@@ -9,7 +9,7 @@ from random import Random
 import pytest
 
 from app.db.session_counters import RECOMPUTE_COUNTERS, differences
-from app.db.sql import Operation
+from app.db.sql import Steps
 from app.settings import Settings
 from tests.callers import Gateway, load, run_read, run_write
 from tests.cli.conftest import Command
@@ -57,7 +57,7 @@ def varied(records: Iterator[Record], rng: Random) -> Iterator[Record]:
         yield record
 
 
-def recomputing_counters() -> Operation[None]:
+def recomputing_counters() -> Steps[None]:
     last = random_world.SESSIONS + random_world.CAREGIVERS
     yield RECOMPUTE_COUNTERS, {"sessions": list(range(1, last + 1))}
 

@@ -13,7 +13,7 @@ from app.db.drivers.factory import open_database
 from app.db.drivers.interface import Database
 from app.db.interchange.recorded import COLUMNS, StoredRow, reading_rows
 from app.db.reader.selection import Selection
-from app.db.sql import Operation
+from app.db.sql import Steps
 from app.settings import Settings
 from tests.care.actions import (
     as_caregiver,
@@ -100,7 +100,7 @@ def rows_of(url: str) -> Rows:
     return asyncio.run(read())
 
 
-def reading_everything() -> Operation[Rows]:
+def reading_everything() -> Steps[Rows]:
     stored = yield from all_rows()
     found: Rows = {}
     for kind in COLUMNS:

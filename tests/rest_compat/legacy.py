@@ -44,7 +44,7 @@ def homework(**changed: Any) -> dict[str, Any]:
     return {name: value for name, value in members.items() if value is not ABSENT}
 
 
-def refusal_of(response: Response) -> tuple[int, str]:
+def rejection_of(response: Response) -> tuple[int, str]:
     """Returns the status and message of an error response after checking its other members."""
     body = response.json()
     status = response.status_code

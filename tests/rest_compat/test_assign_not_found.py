@@ -6,7 +6,7 @@ import pytest
 
 from tests.callers import Gateway
 from tests.database_rows import stored
-from tests.rest_compat.legacy import ASSIGNMENTS, homework, refusal_of
+from tests.rest_compat.legacy import ASSIGNMENTS, homework, rejection_of
 
 Changed = dict[str, Any]
 LARGEST = 2**63 - 1
@@ -32,7 +32,7 @@ def test_homework_needs_an_own_running_session_and_known_books(
 ) -> None:
     before = stored(standing)
 
-    refused = refusal_of(standing.as_caregiver(1).put(ASSIGNMENTS, json=homework(**changed)))
+    refused = rejection_of(standing.as_caregiver(1).put(ASSIGNMENTS, json=homework(**changed)))
 
     assert refused == (status, message)
     assert stored(standing) == before

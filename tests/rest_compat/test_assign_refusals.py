@@ -8,11 +8,11 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from app.care.errors import Incomplete, InvalidValue, Refused
+from app.care.errors import Incomplete, InvalidValue, Rejected
 from app.rest_compat.homework import read_homework
 from tests.callers import Gateway
 from tests.database_rows import stored
-from tests.rest_compat.legacy import ABSENT, ASSIGNMENTS, homework, refusal_of
+from tests.rest_compat.legacy import ABSENT, ASSIGNMENTS, homework, rejection_of
 
 pytestmark = pytest.mark.sqlite_only
 
@@ -31,13 +31,13 @@ def nothing_is_written(standing: Gateway) -> Iterator[None]:
 
 def read(changed: Changed) -> tuple[int, str]:
     """The status and the message of the function's error."""
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(Rejected) as refused:
         read_homework(json.dumps(homework(**changed)).encode(), ZoneInfo("UTC"))
     return STATUS[type(refused.value)], str(refused.value)
 
 
 def put(gateway: Gateway, changed: Changed) -> tuple[int, str]:
-    return refusal_of(gateway.as_caregiver(1).put(ASSIGNMENTS, json=homework(**changed)))
+    return rejection_of(gateway.as_caregiver(1).put(ASSIGNMENTS, json=homework(**changed)))
 
 
 # --- missing: 404 ----------------------------------------------------------------------------------

@@ -34,7 +34,7 @@ from tests.rest_compat.keyed import (
     put,
     stored_keys,
 )
-from tests.rest_compat.legacy import ASSIGNMENTS, homework, refusal_of
+from tests.rest_compat.legacy import ASSIGNMENTS, homework, rejection_of
 
 pytestmark = starting_with(a_world)
 
@@ -107,7 +107,7 @@ def test_a_request_that_another_process_overtakes_is_not_performed(
 
     assert parts_of(received[0]) == FIRST
     if changed:
-        assert refusal_of(overtaken) == OTHER_REQUEST
+        assert rejection_of(overtaken) == OTHER_REQUEST
     else:
         assert parts_of(overtaken) == AGAIN
     assert books(world) == left
@@ -128,6 +128,6 @@ def test_a_failed_write_leaves_the_key_free(world: Gateway) -> None:
     with before_database_calls(world, writes=[failure]):
         unavailable = put(world)
 
-    assert refusal_of(unavailable) == (503, "the database cannot take this now; nothing was changed")
+    assert rejection_of(unavailable) == (503, "the database cannot take this now; nothing was changed")
     assert stored_keys(world) == []
     assert parts_of(put(world)) == FIRST

@@ -14,7 +14,7 @@ from tests.callers import Gateway
 from tests.database_rows import stored
 from tests.factories import a_world, starting_with
 from tests.postgres import execute
-from tests.rest_compat.legacy import ASSIGNMENTS, SESSIONS, homework, refusal_of, stream
+from tests.rest_compat.legacy import ASSIGNMENTS, SESSIONS, homework, rejection_of, stream
 
 METHODS = {SESSIONS: "GET, HEAD", ASSIGNMENTS: "GET, HEAD, PUT", f"{ASSIGNMENTS}/1": "GET, HEAD"}
 
@@ -54,7 +54,7 @@ def test_an_unknown_path_is_not_found_with_any_token(standing: Gateway, method: 
         for caller in (standing.as_anonymous(), standing.as_caregiver(1), standing.with_token("no token")):
             response = caller.request(method, f"{path}?time-state=RUNNING")
 
-            assert refusal_of(response) == (404, "no such path"), path
+            assert rejection_of(response) == (404, "no such path"), path
 
 
 WRONG_METHODS = [
@@ -71,7 +71,7 @@ def test_a_wrong_method_is_rejected_with_the_allowed_ones(standing: Gateway) -> 
         for caller in (standing.as_anonymous(), standing.as_caregiver(1), standing.with_token("no token")):
             response = caller.request(method, path)
 
-            assert refusal_of(response) == (405, "no such method on this path"), (path, method)
+            assert rejection_of(response) == (405, "no such method on this path"), (path, method)
             assert sorted(response.headers["allow"].split(", ")) == METHODS[path].split(", ")
 
 
@@ -98,7 +98,7 @@ def test_every_path_requires_a_valid_token(
 
     response = standing.as_anonymous().request(method, path, headers=headers)
 
-    assert refusal_of(response) == (401, message)
+    assert rejection_of(response) == (401, message)
     assert response.headers["www-authenticate"] == "Bearer"
 
 
@@ -111,8 +111,8 @@ def test_an_account_that_is_unknown_or_disabled_is_forbidden(gateway: Gateway) -
         listed = caregiver.get(f"{ASSIGNMENTS}?time-state=RUNNING")
         assigned = caregiver.put(ASSIGNMENTS, json=homework())
 
-        assert refusal_of(listed) == (403, "there is no enabled account for this token")
-        assert refusal_of(assigned) == (403, "there is no enabled account for this token")
+        assert rejection_of(listed) == (403, "there is no enabled account for this token")
+        assert rejection_of(assigned) == (403, "there is no enabled account for this token")
     assert stored(gateway) == before
     assert gateway.as_caregiver(2).get(f"{ASSIGNMENTS}?time-state=RUNNING").status_code == 200
 
@@ -183,7 +183,7 @@ def test_an_internal_error_reveals_only_the_request_id(
     assigned = caregiver.put(ASSIGNMENTS, json=homework(), headers=headers)
 
     for response in (listed, read, assigned):
-        assert refusal_of(response) == (500, "Internal error")
+        assert rejection_of(response) == (500, "Internal error")
         assert response.headers["x-request-id"] == "fault-1"
     assert [record.exc_info is not None for record in logged.records] == [True, True, True]
     assert all("fault-1" in record.getMessage() for record in logged.records)
@@ -198,7 +198,7 @@ def test_a_failure_while_assigning_writes_nothing(gateway: Gateway) -> None:
     response = gateway.as_caregiver(1).put(ASSIGNMENTS, json=homework())
     run(gateway, "ALTER TABLE elsewhere RENAME TO event")
 
-    assert refusal_of(response) == (500, "Internal error")
+    assert rejection_of(response) == (500, "Internal error")
     assert stored(gateway) == before
 
 

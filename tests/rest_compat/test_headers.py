@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tests.callers import Gateway
-from tests.rest_compat.legacy import ASSIGNMENTS, SESSIONS, refusal_of
+from tests.rest_compat.legacy import ASSIGNMENTS, SESSIONS, rejection_of
 from tests.schema.test_headers import CONTENT_HEADERS, SECURITY_HEADERS, has_headers
 from tests.test_main import UNAVAILABLE, take_away
 
@@ -45,5 +45,5 @@ def test_a_503_has_a_retry_after_header(gateway: Gateway) -> None:
 
     response = gateway.as_caregiver(1).get(f"{ASSIGNMENTS}?time-state=RUNNING")
 
-    assert refusal_of(response) == (503, UNAVAILABLE)
+    assert rejection_of(response) == (503, UNAVAILABLE)
     has_headers(response, {**SECURITY_HEADERS, "retry-after": "1"}, CONTENT_HEADERS | {"x-request-id"})

@@ -7,7 +7,7 @@ from tests.callers import Gateway
 from tests.database_rows import stored
 from tests.factories import a_world
 from tests.rest_compat.keyed import AGAIN, FIRST, KEY, KEYED, MALFORMED, parts_of, put, stored_keys
-from tests.rest_compat.legacy import ASSIGNMENTS, homework, refusal_of
+from tests.rest_compat.legacy import ASSIGNMENTS, homework, rejection_of
 
 pytestmark = pytest.mark.sqlite_only
 
@@ -45,7 +45,7 @@ def test_any_other_key_is_rejected_before_the_change(world: Gateway, key: bytes)
     for body in (homework(), homework(endTime=None)):
         response = world.as_caregiver(1).put(ASSIGNMENTS, json=body, headers={"idempotency-key": key})
 
-        assert refusal_of(response) == MALFORMED
+        assert rejection_of(response) == MALFORMED
     assert stored(world) == before
     assert stored_keys(world) == []
 
@@ -63,18 +63,18 @@ def test_two_keys_are_rejected(world: Gateway) -> None:
 
     response = world.client.request("PUT", ASSIGNMENTS, json=homework(), headers=headers)
 
-    assert refusal_of(response) == MALFORMED
+    assert rejection_of(response) == MALFORMED
 
 
 def test_token_length_and_type_are_checked_before_the_key(world: Gateway) -> None:
     put(world)
     caregiver = world.as_caregiver(1)
 
-    assert refusal_of(world.as_anonymous().put(ASSIGNMENTS, json=homework(), headers=KEYED)) == (
+    assert rejection_of(world.as_anonymous().put(ASSIGNMENTS, json=homework(), headers=KEYED)) == (
         401,
         "sign in with a valid bearer token",
     )
-    assert refusal_of(world.as_client(1).put(ASSIGNMENTS, json=homework(), headers=KEYED)) == (
+    assert rejection_of(world.as_client(1).put(ASSIGNMENTS, json=homework(), headers=KEYED)) == (
         403,
         "only a caregiver may do this",
     )
@@ -82,8 +82,8 @@ def test_token_length_and_type_are_checked_before_the_key(world: Gateway) -> Non
         headers = {"idempotency-key": key}
         too_long = caregiver.put(ASSIGNMENTS, content=b" " * 65537, headers=headers)
         no_json = caregiver.put(ASSIGNMENTS, content=b"{}", headers={**headers, "content-type": "text/plain"})
-        assert refusal_of(too_long) == (413, "the body may have at most 65536 bytes")
-        assert refusal_of(no_json) == (415, "the content type must be application/json")
+        assert rejection_of(too_long) == (413, "the body may have at most 65536 bytes")
+        assert rejection_of(no_json) == (415, "the content type must be application/json")
 
 
 @pytest.mark.parametrize("key", [KEY, "a b", ""])

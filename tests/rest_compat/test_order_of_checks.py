@@ -10,7 +10,7 @@ import pytest
 
 from tests.callers import Caller, Gateway
 from tests.database_rows import stored
-from tests.rest_compat.legacy import ABSENT, ASSIGNMENTS, SESSIONS, homework, refusal_of, stream
+from tests.rest_compat.legacy import ABSENT, ASSIGNMENTS, SESSIONS, homework, rejection_of, stream
 
 pytestmark = pytest.mark.sqlite_only
 
@@ -64,7 +64,7 @@ NOT_JSON: dict[str, bytes] = {
 def test_a_body_that_is_not_a_json_object_is_rejected(standing: Gateway, content: bytes) -> None:
     response = standing.as_caregiver(1).put(ASSIGNMENTS, content=content, headers=JSON)
 
-    assert refusal_of(response) == NO_OBJECT
+    assert rejection_of(response) == NO_OBJECT
 
 
 ALL_MISSING = (404, "required and missing: bookIds, startDate, startTime, endDate, endTime, sessionId")
@@ -82,7 +82,7 @@ EMPTY: dict[str, bytes] = {
 def test_an_empty_body_misses_every_member(standing: Gateway, content: bytes) -> None:
     response = standing.as_caregiver(1).put(ASSIGNMENTS, content=content, headers=JSON)
 
-    assert refusal_of(response) == ALL_MISSING
+    assert rejection_of(response) == ALL_MISSING
 
 
 OTHER_TYPES = [
@@ -105,7 +105,7 @@ def test_another_content_type_is_rejected(standing: Gateway, content_type: str) 
 
     response = standing.as_caregiver(1).put(ASSIGNMENTS, content=body(), headers=headers)
 
-    assert refusal_of(response) == WRONG_TYPE
+    assert rejection_of(response) == WRONG_TYPE
 
 
 def test_a_body_may_have_64_kib(standing: Gateway) -> None:
@@ -114,8 +114,8 @@ def test_a_body_may_have_64_kib(standing: Gateway) -> None:
     longest = caregiver.put(ASSIGNMENTS, content=padded(unknown, LIMIT), headers=JSON)
     too_long = caregiver.put(ASSIGNMENTS, content=padded(unknown, LIMIT + 1), headers=JSON)
 
-    assert refusal_of(longest) == (404, "session not found")
-    assert refusal_of(too_long) == TOO_LONG
+    assert rejection_of(longest) == (404, "session not found")
+    assert rejection_of(too_long) == TOO_LONG
 
 
 def test_a_body_with_a_too_large_content_length_is_not_read(standing: Gateway) -> None:
@@ -206,7 +206,7 @@ def test_the_first_failed_check_of_the_body_decides(
 ) -> None:
     response = standing.as_caregiver(1).put(ASSIGNMENTS, content=content, headers=headers)
 
-    assert refusal_of(response) == refused
+    assert rejection_of(response) == refused
 
 
 CALLERS = ["anonymous", "a bad token", "a client", "a stranger", "the caregiver"]
@@ -261,4 +261,4 @@ def test_path_method_token_and_role_are_checked_before_the_body(
 
     response = callers[who].request(*method_and_path, content=LONG, headers=TEXT)
 
-    assert refusal_of(response) == BEFORE_THE_REQUEST[method_and_path][CALLERS.index(who)]
+    assert rejection_of(response) == BEFORE_THE_REQUEST[method_and_path][CALLERS.index(who)]

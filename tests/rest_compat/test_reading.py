@@ -7,7 +7,7 @@ import pytest
 from app.care.errors import InvalidValue
 from app.rest_compat.routes import read_path_id, read_time_state
 from tests.callers import Caller, Gateway
-from tests.rest_compat.legacy import ASSIGNMENTS, SESSIONS, refusal_of
+from tests.rest_compat.legacy import ASSIGNMENTS, SESSIONS, rejection_of
 
 TIME_STATE = "time-state must be one of RUNNING, FUTURE, COMPLETED"
 NO_TIME_STATE = {
@@ -39,8 +39,8 @@ def test_a_list_without_a_time_state_is_rejected(standing: Gateway, name: str) -
     sessions = standing.as_client(1).get(f"{SESSIONS}?{NO_TIME_STATE[name]}")
     assignments = standing.as_caregiver(1).get(f"{ASSIGNMENTS}?{NO_TIME_STATE[name]}")
 
-    assert refusal_of(sessions) == (400, TIME_STATE)
-    assert refusal_of(assignments) == (400, TIME_STATE)
+    assert rejection_of(sessions) == (400, TIME_STATE)
+    assert rejection_of(assignments) == (400, TIME_STATE)
 
 
 NO_ID = {
@@ -73,14 +73,14 @@ def test_a_path_id_is_an_integer_in_the_range_of_ids(text: str) -> None:
 def test_a_path_without_an_id_is_rejected(standing: Gateway, path: str) -> None:
     response = standing.as_caregiver(1).get(f"{ASSIGNMENTS}/{path}")
 
-    assert refusal_of(response) == (400, "id must be an integer id")
+    assert rejection_of(response) == (400, "id must be an integer id")
 
 
 @pytest.mark.parametrize("number", ["0", "999999", "9223372036854775807", "0000000000000000006"])
 def test_an_unknown_id_is_not_found(standing: Gateway, number: str) -> None:
     response = standing.as_caregiver(1).get(f"{ASSIGNMENTS}/{number}")
 
-    assert refusal_of(response) == (404, "assignment not found")
+    assert rejection_of(response) == (404, "assignment not found")
 
 
 def test_an_id_may_have_leading_zeros(standing: Gateway) -> None:

@@ -18,7 +18,7 @@ from tests.rest_compat.keyed import (
     put,
     stored_keys,
 )
-from tests.rest_compat.legacy import ASSIGNMENTS, homework, refusal_of
+from tests.rest_compat.legacy import ASSIGNMENTS, homework, rejection_of
 
 pytestmark = starting_with(a_world)
 
@@ -50,8 +50,8 @@ def test_another_request_with_the_key_is_rejected(world: Gateway) -> None:
     put(world)
     once = stored(world)
 
-    assert refusal_of(put(world, bookIds=[3])) == OTHER_REQUEST
-    assert refusal_of(put(world, sessionId=999999)) == OTHER_REQUEST
+    assert rejection_of(put(world, bookIds=[3])) == OTHER_REQUEST
+    assert rejection_of(put(world, sessionId=999999)) == OTHER_REQUEST
     assert stored(world) == once
     assert parts_of(put(world)) == AGAIN
 
@@ -64,8 +64,8 @@ def test_the_same_homework_in_other_bytes_is_another_request(world: Gateway) -> 
     turned = caregiver.put(ASSIGNMENTS, json=dict(reversed(homework().items())), headers=KEYED)
     no_json = caregiver.put(ASSIGNMENTS, content=b"no JSON", headers=KEYED)
 
-    assert refusal_of(turned) == OTHER_REQUEST
-    assert refusal_of(no_json) == OTHER_REQUEST
+    assert rejection_of(turned) == OTHER_REQUEST
+    assert rejection_of(no_json) == OTHER_REQUEST
     assert books(world) == [1, 2]
 
 
@@ -92,10 +92,10 @@ def test_a_rejection_is_not_stored(world: Gateway) -> None:
     """A rejected request can be corrected and sent again with the same key."""
     before = stored(world)
 
-    assert refusal_of(put(world, sessionId=2)) == (409, "the session is not running")
-    assert refusal_of(put(world, sessionId=2)) == (409, "the session is not running")
-    assert refusal_of(put(world, bookIds=[1, 99])) == (404, "book not found")
-    assert refusal_of(put(world, bookIds=[])) == (404, "required and missing: bookIds")
+    assert rejection_of(put(world, sessionId=2)) == (409, "the session is not running")
+    assert rejection_of(put(world, sessionId=2)) == (409, "the session is not running")
+    assert rejection_of(put(world, bookIds=[1, 99])) == (404, "book not found")
+    assert rejection_of(put(world, bookIds=[])) == (404, "required and missing: bookIds")
     assert stored(world) == before
     assert stored_keys(world) == []
 
@@ -105,7 +105,7 @@ def test_a_rejection_is_not_stored(world: Gateway) -> None:
 
 @pytest.mark.sqlite_only
 def test_a_rejected_request_can_succeed_later(world: Gateway) -> None:
-    assert refusal_of(put(world, sessionId=2)) == (409, "the session is not running")
+    assert rejection_of(put(world, sessionId=2)) == (409, "the session is not running")
 
     raw.run(world.settings.database, "UPDATE session SET start_date = create_date WHERE id = 2")
 
@@ -116,7 +116,7 @@ def test_a_rejected_request_can_succeed_later(world: Gateway) -> None:
 @pytest.mark.sqlite_only
 def test_an_internal_error_leaves_the_key_free(world: Gateway) -> None:
     raw.run(world.settings.database, "ALTER TABLE event RENAME TO elsewhere")
-    assert refusal_of(put(world)) == (500, "Internal error")
+    assert rejection_of(put(world)) == (500, "Internal error")
     raw.run(world.settings.database, "ALTER TABLE elsewhere RENAME TO event")
 
     assert stored_keys(world) == []
@@ -128,7 +128,7 @@ def test_a_retry_after_a_crash_before_the_response_is_replayed(world: Gateway) -
     put(world)
     raw.run(world.settings.database, "UPDATE idempotency_key SET status = NULL, body = NULL")
 
-    assert refusal_of(put(world, bookIds=[3])) == OTHER_REQUEST
+    assert rejection_of(put(world, bookIds=[3])) == OTHER_REQUEST
     assert parts_of(put(world)) == AGAIN
     assert stored_keys(world) == [STORED]
     assert parts_of(put(world)) == AGAIN

@@ -15,7 +15,7 @@ from tests.concurrency import ApiCall, send_together
 from tests.database_rows import stored, wrong_counters
 from tests.db import raw
 from tests.factories import NOW, a_world, starting_with
-from tests.rest_compat.legacy import ASSIGNMENTS, SESSIONS, homework, refusal_of
+from tests.rest_compat.legacy import ASSIGNMENTS, SESSIONS, homework, rejection_of
 from tests.rest_compat.test_assign_homework import FORMS
 from tests.schema.test_assign_homework import ASSIGN
 from tests.schema.test_headers import SECURITY_HEADERS
@@ -206,8 +206,8 @@ def test_a_retry_is_rejected_like_a_first_request(world: Gateway) -> None:
     unknown = world.as_caregiver(1).put(ASSIGNMENTS, json=homework(bookIds=[1, 2, 99]))
     stranger = world.as_caregiver(2).put(ASSIGNMENTS, json=homework())
 
-    assert refusal_of(unknown) == (404, "book not found")
-    assert refusal_of(stranger) == (404, "session not found")
+    assert rejection_of(unknown) == (404, "book not found")
+    assert rejection_of(stranger) == (404, "session not found")
     assert stored(world) == once
 
 
@@ -268,7 +268,7 @@ def test_a_retry_succeeds_after_the_session_was_closed(world: Gateway) -> None:
     put(world)
 
     other = world.as_caregiver(1).put(ASSIGNMENTS, json=homework(bookIds=[3]))
-    assert refusal_of(other) == (409, "the session is not running")
+    assert rejection_of(other) == (409, "the session is not running")
     assert stored(world) == once
 
 

@@ -15,7 +15,7 @@ from app.settings import Settings
 from tests.callers import Gateway, opened
 from tests.database_rows import added, stored
 from tests.factories import NOW, a_session, a_world, an_assignment
-from tests.rest_compat.legacy import ASSIGNMENTS, SESSIONS, homework, refusal_of
+from tests.rest_compat.legacy import ASSIGNMENTS, SESSIONS, homework, rejection_of
 
 BERLIN, NEW_YORK = "Europe/Berlin", "America/New_York"
 
@@ -169,7 +169,7 @@ def test_without_a_clock_change_every_local_time_is_readable(standing: Gateway) 
 
     response = standing.as_caregiver(1).put(ASSIGNMENTS, json=body)
 
-    assert refusal_of(response) == (404, "session not found")
+    assert rejection_of(response) == (404, "session not found")
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from tests.factories import (
     catalogue,
     people,
 )
-from tests.rest_compat.legacy import ASSIGNMENTS, SESSIONS, homework, refusal_of
+from tests.rest_compat.legacy import ASSIGNMENTS, SESSIONS, homework, rejection_of
 
 SEEN_BY_CLIENT = {
     (1, "RUNNING"): [1],
@@ -79,7 +79,7 @@ def test_another_caregivers_assignment_is_not_found(standing: Gateway) -> None:
     unknown = standing.as_caregiver(1).get(f"{ASSIGNMENTS}/999999")
 
     assert standing.as_caregiver(2).get(f"{ASSIGNMENTS}/5").status_code == 200
-    assert refusal_of(others) == (404, "assignment not found")
+    assert rejection_of(others) == (404, "assignment not found")
     assert without_place_and_time(others.content) == without_place_and_time(unknown.content)
     assert set(others.headers) == set(unknown.headers)
 
@@ -95,7 +95,7 @@ def test_homework_in_another_caregivers_session_is_not_found(standing: Gateway) 
     others = standing.as_caregiver(1).put(ASSIGNMENTS, json=homework(sessionId=5))
     unknown = standing.as_caregiver(1).put(ASSIGNMENTS, json=homework(sessionId=999999))
 
-    assert refusal_of(others) == (404, "session not found")
+    assert rejection_of(others) == (404, "session not found")
     assert without_place_and_time(others.content) == without_place_and_time(unknown.content)
     assert stored(standing) == before
 
@@ -116,7 +116,7 @@ def test_a_path_rejects_the_other_role(standing: Gateway, role: str, method: str
 
     response = caller.request(method, path, json=homework() if method == "PUT" else None)
 
-    assert refusal_of(response) == (403, f"only a {needed} may do this")
+    assert rejection_of(response) == (403, f"only a {needed} may do this")
     assert stored(standing) == before
 
 

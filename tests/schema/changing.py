@@ -66,15 +66,15 @@ def refused(name: str, code: str, path: str, message: str) -> dict[str, Any]:
 
 
 def check_refusals(
-    gateway: Gateway, name: str, input_fields: dict[str, Any], refusals: dict[str, Refusal]
+    gateway: Gateway, name: str, input_fields: dict[str, Any], rejections: dict[str, Refusal]
 ) -> None:
     """Checks the user errors of each input, and that nothing is written."""
     before = stored(gateway)
     answers = {}
 
-    for what, (changed, *_) in refusals.items():
+    for what, (changed, *_) in rejections.items():
         given = {name: value for name, value in (input_fields | changed).items() if value is not ...}
         answers[what] = gateway.as_caregiver(1).graphql(document(name), input=given)
         assert stored(gateway) == before, what
 
-    assert answers == {what: refused(name, *refusal) for what, (_, *refusal) in refusals.items()}
+    assert answers == {what: refused(name, *refusal) for what, (_, *refusal) in rejections.items()}

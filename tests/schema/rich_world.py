@@ -6,7 +6,7 @@ from random import Random
 from typing import Any
 
 from app.db.session_counters import RECOMPUTE_COUNTERS
-from app.db.sql import Operation
+from app.db.sql import Steps
 from tests.callers import Gateway, run_write
 from tests.db import raw
 from tests.factories import (
@@ -80,7 +80,7 @@ def given_a_rich_world(gateway: Gateway) -> None:
     run_write(gateway.settings.database, counting_again())
 
 
-def counting_again() -> Operation[None]:
+def counting_again() -> Steps[None]:
     yield RECOMPUTE_COUNTERS, {"sessions": [session["id"] for session in records("session")]}
 
 

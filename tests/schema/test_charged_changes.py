@@ -134,7 +134,7 @@ def test_the_legacy_put_costs_the_same(limited: Gateway) -> None:
 
     budget.left = price
     refused = caller.put(legacy.ASSIGNMENTS, json=legacy.homework(remindDates=reminders))
-    assert legacy.refusal_of(refused) == (429, "too many points were used within a minute")
+    assert legacy.rejection_of(refused) == (429, "too many points were used within a minute")
     assert stored(limited) == before
 
     budget.left = POINTS

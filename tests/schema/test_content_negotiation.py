@@ -7,7 +7,7 @@ from tests.callers import Gateway
 
 pytestmark = pytest.mark.sqlite_only
 
-NEWER = "application/graphql-response+json"
+GRAPHQL = "application/graphql-response+json"
 JSON = "application/json"
 EVENTS = "text/event-stream"
 BROWSER = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
@@ -23,30 +23,30 @@ CHOSEN = {
         f"{JSON}; charset=utf-8",
         f"text/html, {JSON};q=0.1",
         BROWSER,
-        f"{JSON}, {NEWER};q=0.5",
-        f"{NEWER};q=0.5, */*",
-        f"{NEWER};q=0.5, application/*;q=0.6, */*;q=0.1",
-        f"{NEWER};q=0, */*",
-        f"{NEWER}x, {JSON}",
+        f"{JSON}, {GRAPHQL};q=0.5",
+        f"{GRAPHQL};q=0.5, */*",
+        f"{GRAPHQL};q=0.5, application/*;q=0.6, */*;q=0.1",
+        f"{GRAPHQL};q=0, */*",
+        f"{GRAPHQL}x, {JSON}",
         f"{EVENTS}, */*",
         f"{EVENTS};q=0.9, {JSON}",
     ],
-    f"{NEWER}; charset=utf-8": [
-        NEWER,
-        NEWER.upper(),
-        f"{NEWER}; charset=utf-8, {JSON}; charset=utf-8",
-        f"{JSON}, {NEWER}",
-        f"{NEWER},{JSON};q=0.9",
-        f"{NEWER};q=0.5, {JSON};q=0.4",
-        f"{NEWER} ; Q=0.500 , {JSON} ; q=0.4",
-        f"{NEWER};q=high, {JSON}",
-        f"{NEWER}, */*",
+    f"{GRAPHQL}; charset=utf-8": [
+        GRAPHQL,
+        GRAPHQL.upper(),
+        f"{GRAPHQL}; charset=utf-8, {JSON}; charset=utf-8",
+        f"{JSON}, {GRAPHQL}",
+        f"{GRAPHQL},{JSON};q=0.9",
+        f"{GRAPHQL};q=0.5, {JSON};q=0.4",
+        f"{GRAPHQL} ; Q=0.500 , {JSON} ; q=0.4",
+        f"{GRAPHQL};q=high, {JSON}",
+        f"{GRAPHQL}, */*",
         f"{JSON};q=0.5, */*",
         f"{JSON};q=0, application/*",
-        f"{EVENTS}, {NEWER}",
-        f"{NEWER}, application/graphql+json, {JSON}, {EVENTS}, multipart/mixed",
+        f"{EVENTS}, {GRAPHQL}",
+        f"{GRAPHQL}, application/graphql+json, {JSON}, {EVENTS}, multipart/mixed",
     ],
-    EVENTS: [EVENTS, f"{EVENTS};q=0.2", f"{EVENTS}, {NEWER};q=0.9, {JSON};q=0.8", f"{EVENTS}, {JSON};q=0"],
+    EVENTS: [EVENTS, f"{EVENTS};q=0.2", f"{EVENTS}, {GRAPHQL};q=0.9, {JSON};q=0.8", f"{EVENTS}, {JSON};q=0"],
 }
 
 
@@ -75,7 +75,7 @@ def test_a_result_has_the_media_type_with_the_highest_quality(
         "!",
         f"{JSON}x",
         f"{JSON};q=0",
-        f"{JSON};q=0.0, {NEWER};q=0",
+        f"{JSON};q=0.0, {GRAPHQL};q=0",
         f"{EVENTS};q=0, text/plain",
         "text/plain, " * 64 + JSON,
         "*/*;q=0",
@@ -100,5 +100,5 @@ def test_a_request_that_accepts_no_supported_media_type_is_a_406(
 def test_a_long_header_is_not_cached() -> None:
     before = read_cached.cache_info().misses
 
-    assert negotiate(NEWER.ljust(MAX_CACHED + 1)).newer
+    assert negotiate(GRAPHQL.ljust(MAX_CACHED + 1)).graphql
     assert read_cached.cache_info().misses == before

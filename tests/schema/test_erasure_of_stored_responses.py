@@ -13,8 +13,8 @@ from app.db.drivers.interface import Database
 from tests.callers import Gateway
 from tests.concurrency import before_database_calls, nothing
 from tests.db import raw
-from tests.db.operations import add_module, with_database
 from tests.db.overlapping import uncommitted, until_blocked
+from tests.db.small_steps import add_module, with_database
 from tests.factories import NOW, a_world, starting_with
 from tests.schema.keyed import KEYED, post
 

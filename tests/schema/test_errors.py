@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
-from app.db.sql import Operation, Statement
+from app.db.sql import Statement, Steps
 from app.db.tables import Assignment, Session
 from tests.callers import Gateway, run_write
 from tests.factories import a_world, starting_with
@@ -159,7 +159,7 @@ def test_a_rejection_is_not_logged(
 
 
 def lose(gateway: Gateway, table: str) -> None:
-    def losing() -> Operation[None]:
+    def losing() -> Steps[None]:
         yield Statement(lambda kind: text(f"ALTER TABLE {table} RENAME TO lost")), {}
 
     run_write(gateway.settings.database, losing())

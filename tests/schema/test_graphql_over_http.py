@@ -1,7 +1,7 @@
 """GraphQL over HTTP, edition of September 2026: docs/graphql-over-http.md lists its requirements.
 
 With application/graphql-response+json a response has the status of the edition, with application/json that of
-an older draft.
+an json draft.
 """
 
 import re
@@ -25,13 +25,13 @@ from tests.test_unknown_outcomes import failing
 
 pytestmark = pytest.mark.sqlite_only
 
-NEWER = "application/graphql-response+json"
-NEWER_UTF8 = f"{NEWER}; charset=utf-8"
+GRAPHQL = "application/graphql-response+json"
+NEWER_UTF8 = f"{GRAPHQL}; charset=utf-8"
 JSON = "application/json"
 SECTIONS = dict(pages.sections(pages.read("docs/graphql-over-http.md")))
 STATUSES = {
-    case: (int(newer), int(older))
-    for newer, older, cases in pages.rows(SECTIONS["Statuses"])
+    case: (int(graphql), int(json))
+    for graphql, json, cases in pages.rows(SECTIONS["Statuses"])
     for case in cases.split("; ")
 }
 TEXT = "query ($id: ID!) { session(id: $id) { title } }"
@@ -105,16 +105,16 @@ OF_REQUESTS = [(case, body) for case, bodies in REQUESTS.items() for body in bod
 def test_a_response_has_the_status_of_the_page(strict: Gateway, case: str, body: Any) -> None:
     caller = strict.as_client(1)
 
-    newer, older = post(caller, NEWER, body), post(caller, JSON, body)
+    graphql, json = post(caller, GRAPHQL, body), post(caller, JSON, body)
 
-    assert (newer.status_code, older.status_code) == STATUSES[case]
-    assert (newer.headers["content-type"], older.headers["content-type"]) == (NEWER_UTF8, JSON)
-    expected = older.json()
-    if newer.status_code >= 400:
+    assert (graphql.status_code, json.status_code) == STATUSES[case]
+    assert (graphql.headers["content-type"], json.headers["content-type"]) == (NEWER_UTF8, JSON)
+    expected = json.json()
+    if graphql.status_code >= 400:
         assert expected.pop("data", None) is None
-    assert newer.json() == expected
-    assert ("data" in newer.json()) == (newer.status_code in (200, 294))
-    assert ("errors" in newer.json()) == (newer.status_code != 200)
+    assert graphql.json() == expected
+    assert ("data" in graphql.json()) == (graphql.status_code in (200, 294))
+    assert ("errors" in graphql.json()) == (graphql.status_code != 200)
 
 
 def test_every_status_of_the_page_is_tested() -> None:
@@ -127,14 +127,14 @@ def test_every_status_of_the_page_is_tested() -> None:
 def test_a_mutation_by_get_is_rejected(standing: Gateway, query: str) -> None:
     caller, parameters = standing.as_caregiver(1), {"query": query, "operationName": "B" * ("B" in query)}
 
-    newer, older = get(caller, NEWER, **parameters), get(caller, JSON, **parameters)
+    graphql, json = get(caller, GRAPHQL, **parameters), get(caller, JSON, **parameters)
 
-    assert (newer.status_code, older.status_code) == STATUSES["a mutation by GET"]
-    assert (newer.headers["allow"], newer.headers["content-type"]) == ("GET, POST", NEWER_UTF8)
-    assert newer.json() == older.json() == rejection("mutations are not allowed when using GET")
+    assert (graphql.status_code, json.status_code) == STATUSES["a mutation by GET"]
+    assert (graphql.headers["allow"], graphql.headers["content-type"]) == ("GET, POST", NEWER_UTF8)
+    assert graphql.json() == json.json() == rejection("mutations are not allowed when using GET")
 
 
-@pytest.mark.parametrize("accept", [NEWER, JSON])
+@pytest.mark.parametrize("accept", [GRAPHQL, JSON])
 @pytest.mark.parametrize("method", ["PUT", "DELETE", "PATCH", "OPTIONS"])
 def test_another_method_is_rejected(standing: Gateway, method: str, accept: str) -> None:
     headers = {"accept": accept, "x-request-id": "r"}
@@ -150,7 +150,7 @@ def rejection(message: str, code: str = "BAD_REQUEST") -> dict[str, Any]:
     return {"errors": [{"message": message, "extensions": {"code": code, "requestId": "r"}}]}
 
 
-@pytest.mark.parametrize("accept", [NEWER, JSON])
+@pytest.mark.parametrize("accept", [GRAPHQL, JSON])
 def test_a_body_that_is_not_read_gets_no_graphql_response(standing: Gateway, accept: str) -> None:
     caller = standing.as_client(1)
     cases = {
@@ -174,17 +174,17 @@ def test_a_caller_who_is_not_permitted_is_rejected(standing: Gateway) -> None:
         ("no valid token", standing.with_token("x"), "UNAUTHENTICATED"),
         ("no enabled account", standing.as_client(77), "FORBIDDEN"),
     ):
-        newer, older = post(caller, NEWER, query), post(caller, JSON, query)
+        graphql, json = post(caller, GRAPHQL, query), post(caller, JSON, query)
 
-        assert (newer.status_code, older.status_code) == STATUSES[case]
-        assert (newer.headers["content-type"], newer.json()) == (NEWER_UTF8, older.json())
-        assert [error["extensions"]["code"] for error in newer.json()["errors"]] == [code]
+        assert (graphql.status_code, json.status_code) == STATUSES[case]
+        assert (graphql.headers["content-type"], graphql.json()) == (NEWER_UTF8, json.json())
+        assert [error["extensions"]["code"] for error in graphql.json()["errors"]] == [code]
 
 
 def test_a_document_that_is_not_trusted_is_rejected(standing: Gateway, tmp_path: Path) -> None:
     with service_with_manifest(standing.settings, Trust.ENFORCE, tmp_path) as enforced:
         responses = [
-            post(enforced.as_client(1), accept, {"query": "{ __typename }"}) for accept in (NEWER, JSON)
+            post(enforced.as_client(1), accept, {"query": "{ __typename }"}) for accept in (GRAPHQL, JSON)
         ]
 
     assert tuple(one.status_code for one in responses) == STATUSES["a document that is not trusted"]
@@ -196,12 +196,12 @@ def test_a_rate_limit_is_rejected_without_data(standing: Gateway) -> None:
     settings, query = standing.settings.model_copy(update={"rate_limit": 1}), {"query": "{ viewer { role } }"}
     with opened(create_app(settings, clock=lambda: NOW)) as client:
         caller = Caller(client, standing.as_client(1).token)
-        first, newer, older = (post(caller, accept, query) for accept in (NEWER, NEWER, JSON))
+        first, graphql, json = (post(caller, accept, query) for accept in (GRAPHQL, GRAPHQL, JSON))
 
-    assert (newer.status_code, older.status_code) == STATUSES["a rate limit"]
-    assert (first.status_code, "retry-after" in newer.headers) == (200, True)
+    assert (graphql.status_code, json.status_code) == STATUSES["a rate limit"]
+    assert (first.status_code, "retry-after" in graphql.headers) == (200, True)
     expected = rejection("too many points were used within a minute", "RATE_LIMITED")
-    assert (newer.json(), older.json()) == (expected, {"data": None, **expected})
+    assert (graphql.json(), json.json()) == (expected, {"data": None, **expected})
 
 
 # --- failures during execution --------------------------------------------------------------------
@@ -219,7 +219,7 @@ REQUIRED = {"query": "{ sessions { totalCount } }"}
     ],
     ids=["before execution", "no data", "partial data"],
 )
-@pytest.mark.parametrize("accept", [NEWER, JSON])
+@pytest.mark.parametrize("accept", [GRAPHQL, JSON])
 def test_a_database_failure_has_the_status_of_the_page(
     gateway: Gateway, body: Any, faults: list[Exception | None], case: str, accept: str
 ) -> None:
@@ -237,13 +237,13 @@ def test_a_database_failure_has_the_status_of_the_page(
 # --- idempotency keys -------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("first", "second"), [(NEWER, JSON), (JSON, NEWER)])
+@pytest.mark.parametrize(("first", "second"), [(GRAPHQL, JSON), (JSON, GRAPHQL)])
 def test_a_replayed_response_has_the_media_type_that_the_repetition_accepts(
     gateway: Gateway, first: str, second: str
 ) -> None:
     """Only responses without errors are stored, so the status is a 200 with both."""
     gateway.import_records(a_world())
-    types = {NEWER: NEWER_UTF8, JSON: JSON}
+    types = {GRAPHQL: NEWER_UTF8, JSON: JSON}
 
     original = post(gateway.as_caregiver(1), first, assigning(), **KEYED)
     repeated = post(gateway.as_caregiver(1), second, assigning(), **KEYED)
@@ -255,10 +255,10 @@ def test_a_replayed_response_has_the_media_type_that_the_repetition_accepts(
 
 def test_the_key_of_another_request_is_rejected(gateway: Gateway) -> None:
     gateway.import_records(a_world())
-    assert post(gateway.as_caregiver(1), NEWER, assigning(), **KEYED).status_code == 200
+    assert post(gateway.as_caregiver(1), GRAPHQL, assigning(), **KEYED).status_code == 200
 
     responses = [
-        post(gateway.as_caregiver(1), accept, assigning(bookIds=["2"]), **KEYED) for accept in (NEWER, JSON)
+        post(gateway.as_caregiver(1), accept, assigning(bookIds=["2"]), **KEYED) for accept in (GRAPHQL, JSON)
     ]
 
     statuses = tuple(one.status_code for one in responses)
@@ -271,7 +271,7 @@ def test_the_key_of_another_request_is_rejected(gateway: Gateway) -> None:
 
 def test_an_event_stream_has_results_and_no_rejections(standing: Gateway) -> None:
     """If the client prefers it to JSON, also for a query."""
-    accept = f"text/event-stream, {NEWER};q=0.5"
+    accept = f"text/event-stream, {GRAPHQL};q=0.5"
     caller = standing.as_client(1)
 
     partial = post(caller, accept, {"query": '{ __typename session(id: "99") { id } }'})
@@ -294,7 +294,7 @@ def test_a_post_may_have_other_and_null_members_in_utf_8(
 ) -> None:
     body = orjson.dumps({"query": '{ books(search: "\u00fcber") { nodes { name } } }', **more})
 
-    response = post(standing.as_client(1), NEWER, body, **{"content-type": content_type})
+    response = post(standing.as_client(1), GRAPHQL, body, **{"content-type": content_type})
 
     assert (response.status_code, response.headers["content-type"]) == (200, NEWER_UTF8)
     assert response.content == '{"data":{"books":{"nodes":[{"name":"Weekly mood – über alles"}]}}}'.encode()
@@ -307,8 +307,8 @@ def test_a_post_may_have_other_and_null_members_in_utf_8(
 def test_a_get_has_its_parameters_in_the_query_string(standing: Gateway, more: dict[str, str]) -> None:
     query = "query A($id: ID = 1) { session(id: $id) { title } }"
 
-    named = get(standing.as_client(1), NEWER, query=query, variables='{"id": "1"}', **more)
-    default = get(standing.as_client(1), NEWER, query=query, variables="", **more)
+    named = get(standing.as_client(1), GRAPHQL, query=query, variables='{"id": "1"}', **more)
+    default = get(standing.as_client(1), GRAPHQL, query=query, variables="", **more)
 
     for response in (named, default):
         assert (response.status_code, response.headers["content-type"]) == (200, NEWER_UTF8)
@@ -319,11 +319,11 @@ def test_a_get_has_its_parameters_in_the_query_string(standing: Gateway, more: d
 def test_a_malformed_get_is_rejected(standing: Gateway, parameters: dict[str, str]) -> None:
     parameters = {"query": "{ __typename }", **parameters} if parameters else {}
 
-    newer, older = (get(standing.as_client(1), accept, **parameters) for accept in (NEWER, JSON))
+    graphql, json = (get(standing.as_client(1), accept, **parameters) for accept in (GRAPHQL, JSON))
 
     case = "malformed parameters"
-    assert (newer.status_code, older.status_code) == STATUSES[case]
-    assert newer.json() == older.json()
+    assert (graphql.status_code, json.status_code) == STATUSES[case]
+    assert graphql.json() == json.json()
 
 
 # --- the page ---------------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ from app.settings import Settings
 from tests.callers import Caller, Gateway, opened, schema_of
 from tests.db import raw
 from tests.factories import NOW, Record, a_session, a_world, an_assignment
-from tests.rest_compat.legacy import ASSIGNMENTS, refusal_of
+from tests.rest_compat.legacy import ASSIGNMENTS, rejection_of
 from tests.schema.keyed import KEY, keys, post
 from tests.schema.listening import insert_event, listening, streaming
 
@@ -299,6 +299,6 @@ def test_a_document_of_postgresql_has_a_limit(repeating: Gateway) -> None:
     assert [(each["message"], each["extensions"]["code"]) for each in found["errors"]] == [
         (message, "TOO_COSTLY")
     ]
-    assert refusal_of(legacy) == (400, message)
+    assert rejection_of(legacy) == (400, message)
     assert len(caregiver.data(query, n=20)["assignments"]["nodes"]) == 20
     assert caregiver.get(f"{ASSIGNMENTS}?time-state=RUNNING&size=20").status_code == 200

@@ -33,7 +33,7 @@ def post(*headers: tuple[bytes, bytes]) -> Scope:
 def rejection_of(scope: Scope, *chunks: bytes) -> tuple[int, str]:
     with pytest.raises(RequestRejected) as rejected:
         read(scope, *chunks)
-    return rejected.value.failure.older, str(rejected.value)
+    return rejected.value.failure.json, str(rejected.value)
 
 
 @pytest.mark.parametrize(

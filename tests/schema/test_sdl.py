@@ -23,7 +23,7 @@ from graphql import (
     is_specified_scalar_type,
 )
 
-from app.care.errors import Refused, UserErrorCode
+from app.care.errors import Rejected, UserErrorCode
 from app.schema import schema as ours
 from tests.schema.breaking import breaking_changes
 
@@ -160,17 +160,17 @@ def test_an_input_with_a_default_may_be_null(sdl: str) -> None:
     assert required_with_a_default(build_schema(sdl)) == []
 
 
-def refusals(kind: type[Refused] = Refused) -> Iterator[type[Refused]]:
+def rejections(kind: type[Rejected] = Rejected) -> Iterator[type[Rejected]]:
     for narrower in kind.__subclasses__():
         yield narrower
-        yield from refusals(narrower)
+        yield from rejections(narrower)
 
 
 def test_every_rejection_has_a_user_error_code(sdl: str) -> None:
     code = build_schema(sdl).type_map["UserErrorCode"]
     assert is_enum_type(code)
 
-    assert set(code.values) == set(UserErrorCode) == {kind.code for kind in refusals()}
+    assert set(code.values) == set(UserErrorCode) == {kind.code for kind in rejections()}
 
 
 def undated(schema: GraphQLSchema) -> list[str]:

@@ -201,9 +201,9 @@ OF_REPEAT: dict[str, Refusal] = {
 
 
 def test_correctable_errors_of_a_new_session_are_user_errors(world: Gateway) -> None:
-    refusals = OF_TEXTS | OF_START | OF_CLIENT | OF_HOMEWORK | OF_REPEAT
+    rejections = OF_TEXTS | OF_START | OF_CLIENT | OF_HOMEWORK | OF_REPEAT
 
-    check_refusals(world, "createSession", ASKED, refusals)
+    check_refusals(world, "createSession", ASKED, rejections)
 
 
 # --- changing and closing --------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from tests.callers import Gateway
 from tests.database_rows import stored
 from tests.db import raw
 from tests.factories import a_world
-from tests.rest_compat.legacy import ASSIGNMENTS, homework, refusal_of
+from tests.rest_compat.legacy import ASSIGNMENTS, homework, rejection_of
 from tests.schema.keyed import KEYED, REPLAYED, post
 from tests.schema.limited import described, limited_gateway, only_budget
 
@@ -107,4 +107,4 @@ def test_a_legacy_replay_is_charged(limited: Gateway) -> None:
 
     assert (replayed.status_code, replayed.content) == (first.status_code, first.content)
     assert before - left == REPLAY_POINTS
-    assert refusal_of(refused) == (429, REFUSED)
+    assert rejection_of(refused) == (429, REFUSED)

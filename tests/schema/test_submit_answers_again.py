@@ -73,9 +73,9 @@ OTHERS: dict[str, dict[int, str]] = {
 def test_a_different_second_submission_is_rejected(world: Gateway, sent: dict[str, Any]) -> None:
     before = stored(world)
 
-    refusals = {what: submit(world.as_client(1), TEST, text) for what, text in OTHERS.items()}
+    rejections = {what: submit(world.as_client(1), TEST, text) for what, text in OTHERS.items()}
 
     refusal = {"assignment": None, "answerSet": None, "draft": None, "userErrors": SUBMITTED_ALREADY}
-    assert refusals == {what: refusal for what in OTHERS}
+    assert rejections == {what: refusal for what in OTHERS}
     assert submit(world.as_client(1), SUBMITTED, {REMARK: "imported ones too"}) == refusal
     assert stored(world) == before

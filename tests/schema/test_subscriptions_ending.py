@@ -13,7 +13,7 @@ import app.events.notifications
 import app.schema.transport.subscriptions
 from app.care.context import Viewer
 from app.db.drivers.interface import Database, DatabaseUnavailable
-from app.db.sql import Operation
+from app.db.sql import Steps
 from app.main import create_app
 from app.schema.types.scalars import global_id
 from app.settings import Settings
@@ -160,12 +160,12 @@ class UnavailableDatabase:
     is_unavailable: bool = False
     rejected: list[str] = field(default_factory=list)
 
-    async def read(self, operation: Operation[Any]) -> Any:
+    async def read(self, steps: Steps[Any]) -> Any:
         if self.is_unavailable:
-            operation.close()
+            steps.close()
             self.rejected.append("read")
             raise DatabaseUnavailable
-        return await self.db.read(operation)
+        return await self.db.read(steps)
 
 
 def test_an_unavailable_database_closes_a_new_websocket_with_1013(settings: Settings) -> None:
@@ -229,8 +229,8 @@ class InterruptedDatabase:
     interruption: Callable[[], Awaitable[None]]
     is_armed: bool = False
 
-    async def read(self, operation: Operation[Any]) -> Any:
-        result = await self.db.read(operation)
+    async def read(self, steps: Steps[Any]) -> Any:
+        result = await self.db.read(steps)
         if self.is_armed and self.is_awaited(result):
             self.is_armed = False
             await self.interruption()

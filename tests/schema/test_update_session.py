@@ -11,7 +11,7 @@ import pytest
 from tests.callers import Gateway
 from tests.database_rows import added_events, changed, stored
 from tests.factories import DAY, HOUR, NOW, a_complete_assignment, an_assignment
-from tests.rest_compat.legacy import ASSIGNMENTS, SESSIONS, homework, refusal_of
+from tests.rest_compat.legacy import ASSIGNMENTS, SESSIONS, homework, rejection_of
 from tests.schema.changing import a_world_to_change, change, check_refusals, document
 from tests.schema.worlds import a_draft, global_id
 
@@ -295,7 +295,7 @@ def test_the_legacy_paths_list_a_closed_session_as_completed(world: Gateway) -> 
     assert [listed_session] == [row | {"isClosed": True, "runningStatus": "COMPLETED"} for row in listed]
     page = caregiver.get(f"{ASSIGNMENTS}?time-state=COMPLETED").json()["content"]
     assert [row["id"] for row in page] == [10, 8, 6, 3, 2, 1]
-    assert refusal_of(caregiver.put(ASSIGNMENTS, json=homework())) == (409, "the session is not running")
+    assert rejection_of(caregiver.put(ASSIGNMENTS, json=homework())) == (409, "the session is not running")
 
 
 @pytest.mark.sqlite_only

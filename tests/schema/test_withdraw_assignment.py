@@ -15,7 +15,7 @@ from tests.callers import Caller, Gateway
 from tests.database_rows import Stored, added_events, changed, stored, wrong_counters
 from tests.db import raw
 from tests.factories import NOW, starting_with
-from tests.rest_compat.legacy import ASSIGNMENTS, SESSIONS, homework, refusal_of
+from tests.rest_compat.legacy import ASSIGNMENTS, SESSIONS, homework, rejection_of
 from tests.schema.changing import a_world_to_change, change, document
 from tests.schema.test_assign_homework import ASSIGN
 from tests.schema.worlds import global_id, not_found
@@ -119,7 +119,7 @@ def test_a_withdrawn_assignment_cannot_be_looked_up(world: Gateway) -> None:
         assert [node(caller, each) for each in ids] == [None] * 3
         query = "query($ids: [ID!]!) { nodes(ids: $ids) { id } }"
         assert caller.data(query, ids=ids) == {"nodes": [None] * 3}
-    assert refusal_of(world.as_caregiver(1).get(f"{ASSIGNMENTS}/{number}")) == (404, "assignment not found")
+    assert rejection_of(world.as_caregiver(1).get(f"{ASSIGNMENTS}/{number}")) == (404, "assignment not found")
 
 
 def node(caller: Caller, number: str) -> Any:

@@ -6,7 +6,7 @@ from typing import Any
 
 from sqlalchemy import func, select
 
-from app.db.sql import Bulk, Operation, Statement
+from app.db.sql import Bulk, Statement, Steps
 from app.db.tables import Table, table_of
 from tests.callers import Caller, Gateway, run_write
 from tests.factories import (
@@ -80,7 +80,7 @@ def given_feedback(gateway: Gateway) -> None:
     )
     row = (1, 1, 1, 7, 5, "Well done – schön!", 12, NOW - HOUR)
 
-    def giving() -> Operation[None]:
+    def giving() -> Steps[None]:
         yield Bulk("feedback", columns, [row])
 
     run_write(gateway.settings.database, giving())
@@ -119,7 +119,7 @@ def numbers(page: dict[str, Any]) -> list[int]:
 def count(gateway: Gateway, table: Table) -> int:
     statement = Statement(lambda kind: select(func.count()).select_from(table_of(table)))
 
-    def counting() -> Operation[int]:
+    def counting() -> Steps[int]:
         return int((yield statement, {})[0][0])
 
     return gateway.read(counting())
@@ -130,7 +130,7 @@ def stored(gateway: Gateway, table: Table, *columns: str) -> list[tuple[Any, ...
     source = table_of(table).c
     statement = Statement(lambda kind: select(*(source[name] for name in columns)).order_by(source.id))
 
-    def reading() -> Operation[list[tuple[Any, ...]]]:
+    def reading() -> Steps[list[tuple[Any, ...]]]:
         return [tuple(row) for row in (yield statement, {})]
 
     return gateway.read(reading())

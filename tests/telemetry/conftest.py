@@ -26,7 +26,7 @@ COUNTERS: list[dict[Any, Any]] = [
     counters.sockets,
     counters.closes,
     counters.limits,
-    counters.refused_tokens,
+    counters.rejected_tokens,
     counters.codes,
     counters.operations,
     counters.operation_faults,

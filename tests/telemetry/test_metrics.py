@@ -5,7 +5,7 @@ from pathlib import Path
 
 from prometheus_client.core import HistogramMetricFamily
 
-from app.auth.refusals import Reason
+from app.auth.rejections import Reason
 from app.main import create_app
 from app.settings import Settings
 from app.telemetry import counters

@@ -1,4 +1,4 @@
-"""Operations on the accounts of caregivers and clients. A role is CAREGIVER or CLIENT."""
+"""Reads and changes of the accounts of caregivers and clients. A role is CAREGIVER or CLIENT."""
 
 from datetime import datetime
 from typing import NamedTuple
@@ -6,7 +6,7 @@ from typing import NamedTuple
 from sqlalchemy import Boolean, literal, select, update
 
 from app.db.admin.tombstones import ROLES, SWITCH_ACCOUNT, Mark, saving_tombstone
-from app.db.sql import Operation, Statement, id_parameter, insert_if_absent, text_parameter
+from app.db.sql import Statement, Steps, id_parameter, insert_if_absent, text_parameter
 from app.db.tables import TombstoneState
 from app.telemetry.wording import OperatorError
 
@@ -52,7 +52,7 @@ LINK_PERSON = {
 }
 
 
-class AccountRefused(OperatorError):
+class AccountRejected(OperatorError):
     """The account cannot be added or changed."""
 
 
@@ -63,18 +63,18 @@ class Account(NamedTuple):
     is_disabled: bool
 
 
-def adding_person(role: str, **values: str) -> Operation[int]:
+def adding_person(role: str, **values: str) -> Steps[int]:
     """Adds a person with these column values. Returns the new id."""
     for column, name in UNIQUE.items():
         if column in values and (owner := (yield FIND_BY[role, column], values)):
-            raise AccountRefused(f"{role.lower()} {owner[0][0]} has the {name} {values[column]} already")
+            raise AccountRejected(f"{role.lower()} {owner[0][0]} has the {name} {values[column]} already")
     added = yield ADD_PERSON[role], values
     if not added:  # a concurrent command was faster
-        raise AccountRefused("this user name or client identifier is taken")
+        raise AccountRejected("this user name or client identifier is taken")
     return int(added[0][0])
 
 
-def listing_accounts() -> Operation[list[Account]]:
+def listing_accounts() -> Steps[list[Account]]:
     """The accounts of caregivers, then those of clients."""
     found: list[Account] = []
     for role in ROLES:
@@ -83,11 +83,11 @@ def listing_accounts() -> Operation[list[Account]]:
     return found
 
 
-def switching_account(role: str, user: str, is_disabled: bool, now: datetime) -> Operation[int]:
+def switching_account(role: str, user: str, is_disabled: bool, now: datetime) -> Steps[int]:
     """Disables or enables an account. Returns the id of the person."""
     found = yield FIND_BY[role, "user_name"], {"user_name": user}
     if not found:
-        raise AccountRefused("there is no such account in this role")
+        raise AccountRejected("there is no such account in this role")
     person: int = found[0][0]
     yield SWITCH_ACCOUNT[role], {"person": person, "is_disabled": is_disabled}
     state = TombstoneState.DISABLED if is_disabled else TombstoneState.ENABLED
@@ -95,17 +95,17 @@ def switching_account(role: str, user: str, is_disabled: bool, now: datetime) ->
     return person
 
 
-def linking_person(role: str, person: int, user: str) -> Operation[int]:
+def linking_person(role: str, person: int, user: str) -> Steps[int]:
     """Adds an account to an existing person, as after the legacy migration. Returns the id of the person."""
     found = yield FIND_PERSON[role], {"person": person}
     if not found:
-        raise AccountRefused("there is no person with this id in this role")
+        raise AccountRejected("there is no person with this id in this role")
     known_user, *erase_date = found[0]
     if any(erase_date):
-        raise AccountRefused("this client is erased")
+        raise AccountRejected("this client is erased")
     if known_user is not None:
-        raise AccountRefused("this person has an account already")
+        raise AccountRejected("this person has an account already")
     if (yield FIND_BY[role, "user_name"], {"user_name": user}):
-        raise AccountRefused("this user name is taken")
+        raise AccountRejected("this user name is taken")
     yield LINK_PERSON[role], {"person": person, "user": user}
     return person

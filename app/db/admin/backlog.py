@@ -7,7 +7,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, Select, func, literal, select
 
 from app.db.moments import as_moment
-from app.db.sql import Operation, Statement
+from app.db.sql import Statement, Steps
 from app.db.statements.dispatch import has_state
 from app.db.tables import AUDIT_RECORD, AUDIT_SEAL, DELIVERY, EVENT, DeliveryState
 
@@ -60,7 +60,7 @@ def count_backlog() -> Select[Any]:
 COUNT_BACKLOG = Statement(count_backlog())
 
 
-def reading_backlog() -> Operation[Backlog]:
+def reading_backlog() -> Steps[Backlog]:
     [[events, event, deliveries, retried, dead, delivery, unsealed, record]] = yield COUNT_BACKLOG, {}
     return Backlog(
         events, as_moment(event), deliveries, retried, dead, as_moment(delivery), unsealed, as_moment(record)

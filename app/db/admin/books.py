@@ -15,12 +15,12 @@ from app.db.interchange.lines import (
     CatalogueModule,
     LineRejected,
 )
-from app.db.interchange.load import MAX_MISTAKES, ImportRefused, Mistake
+from app.db.interchange.load import MAX_MISTAKES, ImportRejected, Mistake
 from app.db.interchange.rows import COLUMNS, question_rows
 from app.db.moments import as_moment
 from app.db.reader.reads import Row, get_rows
 from app.db.reader.selection import AccessScope, Link, Selection
-from app.db.sql import Bulk, Operation, Values
+from app.db.sql import Bulk, Steps, Values
 from app.db.statements.books import (
     ADD,
     ADD_NUMBERED,
@@ -53,7 +53,7 @@ class Change(NamedTuple):
     name: str
 
 
-# --- operations -----------------------------------------------------------------------------------
+# --- steps ----------------------------------------------------------------------------------------
 
 
 def read_lines(lines: Iterable[str | bytes]) -> tuple[dict[int, CatalogueLine], list[Mistake]]:
@@ -71,9 +71,9 @@ def read_lines(lines: Iterable[str | bytes]) -> tuple[dict[int, CatalogueLine], 
     return valid, mistakes
 
 
-def importing_books(lines: Iterable[str | bytes]) -> Operation[list[Change]]:
+def importing_books(lines: Iterable[str | bytes]) -> Steps[list[Change]]:
     """Adds or replaces modules and books. A book that was ever assigned cannot be replaced, but questions can
-    be added if it has none. Raises ImportRefused and then changes nothing."""
+    be added if it has none. Raises ImportRejected and then changes nothing."""
     valid, mistakes = read_lines(lines)
     books = [line.id for line in valid.values() if line.kind == "book" and line.id is not None]
     known = {
@@ -85,7 +85,7 @@ def importing_books(lines: Iterable[str | bytes]) -> Operation[list[Change]]:
     modules = None if mistakes else known["module"]  # an invalid line may be a module
     mistakes += check_lines(valid, modules, assigned, without_questions)
     if mistakes:
-        raise ImportRefused(sorted(mistakes))
+        raise ImportRejected(sorted(mistakes))
 
     yield DROP_WORDS, {"books": books}
     yield DROP_QUESTIONS, {"books": books}
@@ -123,7 +123,7 @@ def check_lines(
             yield Mistake(number, f"id: book {line.id} was assigned and cannot be changed")
 
 
-def storing_line(line: CatalogueLine, is_new: bool) -> Operation[int]:
+def storing_line(line: CatalogueLine, is_new: bool) -> Steps[int]:
     """Stores the line and returns its id."""
     values: Values = {"id": line.id, "name": line.name}
     if isinstance(line, CatalogueBook):
@@ -143,13 +143,13 @@ def storing_line(line: CatalogueLine, is_new: bool) -> Operation[int]:
     return row_id
 
 
-def retiring(book_id: int, now: datetime) -> Operation[None]:
+def retiring(book_id: int, now: datetime) -> Steps[None]:
     """Prevents new assignments of the book; a retired book keeps its date."""
     if not (yield RETIRE_BOOK, {"id": book_id, "now": now}):
         raise NoSuchBook(book_id)
 
 
-def restoring(book_id: int) -> Operation[None]:
+def restoring(book_id: int) -> Steps[None]:
     if not (yield RESTORE_BOOK, {"id": book_id}):
         raise NoSuchBook(book_id)
 
@@ -166,7 +166,7 @@ SHOWN = Selection(
 )
 
 
-def showing(book_id: int, now: datetime) -> Operation[Row]:
+def showing(book_id: int, now: datetime) -> Steps[Row]:
     rows = yield from get_rows(Book, AccessScope(now), [book_id], SHOWN)
     if not rows:
         raise NoSuchBook(book_id)

@@ -20,7 +20,7 @@ from app.db.drivers.factory import open_database
 from app.db.drivers.interface import DatabaseError
 from app.db.drivers.sqlite import check_sqlite, code_of
 from app.db.moments import Moment, as_moment, moment_as_text
-from app.db.sql import DATABASE_KIND, Bulk, Operation, Statement
+from app.db.sql import DATABASE_KIND, Bulk, Statement, Steps
 from app.db.statements.usage import ADD_DAY, adding_usage, reading_usage
 from app.db.tables import AUDIT_CHECKPOINT, LEGACY_DAY, LEGACY_USAGE
 from app.telemetry.wording import counted
@@ -103,7 +103,7 @@ def count_rows(source: sqlite3.Connection) -> int:
 # --- the copy -------------------------------------------------------------------------------------
 
 
-def copying(source: sqlite3.Connection, progress: Progress) -> Operation[dict[str, int]]:
+def copying(source: sqlite3.Connection, progress: Progress) -> Steps[dict[str, int]]:
     """Returns the number of rows of each table. `progress` receives 1 for each row that was copied, and
     again for each row that was read back."""
     if (yield DATABASE_KIND)[0] == "citus":
@@ -146,7 +146,7 @@ def read_rows(
         yield row
 
 
-def reading_back(table: Table, progress: Progress) -> Operation[Content]:
+def reading_back(table: Table, progress: Progress) -> Steps[Content]:
     """The content of the table in PostgreSQL."""
     rows_of_table = Statement(select(table)).for_("postgresql").sql
     yield Statement(text(f"DECLARE copied_{table} NO SCROLL CURSOR FOR {rows_of_table}")), {}

@@ -153,7 +153,7 @@ async def distribute(url: str, shards: int, progress: Progress) -> None:
             await connection.execute(
                 f"SELECT pg_advisory_lock({MIGRATE_LOCK})"
             )  # until the end of the session
-            await refuse_unready(connection)
+            await reject_unready(connection)
             planned = list(steps(shards))
             for number, step in enumerate(planned, 1):
                 what = f"distributing stopped while {step.what}, and can be run again"
@@ -176,7 +176,7 @@ async def run_step(connection: Any, step: Step) -> None:
                 await connection.execute(statement)
 
 
-async def refuse_unready(connection: Any) -> None:
+async def reject_unready(connection: Any) -> None:
     if not await connection.fetchval(HAS_CITUS):
         raise DatabaseError("this database has no Citus; run CREATE EXTENSION citus on every machine first")
     has_tables = await connection.fetchval("SELECT to_regclass('alembic_version') IS NOT NULL")

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from sqlalchemy import or_, select
 
-from app.db.admin.accounts import AccountRefused
+from app.db.admin.accounts import AccountRejected
 from app.db.admin.orm import connect_postgres
 from app.db.admin.tombstones import Mark, saving_tombstone
 from app.db.answers import as_document, read_answers
@@ -21,7 +21,7 @@ from app.db.facts import is_personal
 from app.db.interchange.recorded import ERASE_IMPORTED
 from app.db.reader.access import CAREGIVERS_OF_CLIENT
 from app.db.session_counters import locking_sessions
-from app.db.sql import DATABASE_KIND, Operation, Statement, Values, id_parameter, text_parameter
+from app.db.sql import DATABASE_KIND, Statement, Steps, Values, id_parameter, text_parameter
 from app.db.statements.erasing import (
     BLANK_FEEDBACKS,
     CLEAR_RESPONSES,
@@ -70,15 +70,15 @@ FIND_CLIENT = Statement(
 )
 
 
-def finding_client(user: str | None, client_id: int | None) -> Operation[Named]:
+def finding_client(user: str | None, client_id: int | None) -> Steps[Named]:
     """Finds a client by user name or by id. Erased clients have an id only."""
     found = yield FIND_CLIENT, {"user": user, "client": client_id}
     if not found:
-        raise AccountRefused("there is no such client")
+        raise AccountRejected("there is no such client")
     return Named(*found[0])
 
 
-def erasing(client_id: int, now: datetime) -> Operation[Erased]:
+def erasing(client_id: int, now: datetime) -> Steps[Erased]:
     """Erases in one transaction. A repetition erases later data and adds events for new sessions only."""
     values: Values = {"client": client_id, "now": now}
     yield from using_one_connection()
@@ -112,7 +112,7 @@ def erasing(client_id: int, now: datetime) -> Operation[Erased]:
     )
 
 
-def blanking_answers(values: Values) -> Operation[int]:
+def blanking_answers(values: Values) -> Steps[int]:
     """Returns the number of erased answers."""
     erased = 0
     for caregiver, answer_set, document in (yield FIND_SETS, values):

@@ -12,7 +12,7 @@ from sqlalchemy import Connection, delete, insert, select, text
 from app.db.admin.orm import connected
 from app.db.drivers.factory import open_database
 from app.db.drivers.interface import DatabaseError, sqlite_path
-from app.db.sql import Operation, Statement
+from app.db.sql import Statement, Steps
 from app.db.statements.books import words_of
 from app.db.tables import BOOK, BOOK_WORD
 
@@ -47,7 +47,7 @@ def newest_version() -> str:
     return versions()[-1]
 
 
-def stored_version() -> Operation[str | None]:
+def stored_version() -> Steps[str | None]:
     rows = yield VERSION, {}
     return rows[0][0] if rows else None
 
@@ -69,7 +69,7 @@ def upgrade(connection: Connection) -> str | None:
     if connection.dialect.name == "postgresql":  # on SQLite the transaction has locked the database
         connection.execute(text(f"SELECT pg_advisory_xact_lock({MIGRATE_LOCK})"))
     before = MigrationContext.configure(connection).get_current_revision()
-    refuse_newer(before)
+    reject_newer(before)
     if before is not None and is_too_old(before):
         raise DatabaseError(f"the database has the {too_old(before)}")
     command.upgrade(config(connection), "head")
@@ -91,7 +91,7 @@ def renew_words(connection: Connection) -> None:
                 connection.execute(insert(BOOK_WORD), rows)
 
 
-def refuse_newer(version: str | None) -> None:
+def reject_newer(version: str | None) -> None:
     """Tables are never migrated back, because this version does not know the newer schema."""
     if is_newer(version):
         raise DatabaseError(

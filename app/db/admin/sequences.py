@@ -12,7 +12,7 @@ from collections.abc import Collection
 from sqlalchemy import BigInteger, bindparam, select, text
 
 from app.db.drivers.interface import DatabaseError
-from app.db.sql import DATABASE_KIND, Operation, Statement, among
+from app.db.sql import DATABASE_KIND, Statement, Steps, among
 from app.db.tables import LINE_TABLES
 
 
@@ -53,7 +53,7 @@ FIND_TAKEN = {
 }
 
 
-def skipping_ids(table: str, newest: int) -> Operation[None]:
+def skipping_ids(table: str, newest: int) -> Steps[None]:
     """Continues after `newest`, unless newer ids were given already."""
     kind, values = (yield DATABASE_KIND)[0], {"newest": newest}
     if kind == "sqlite":
@@ -68,7 +68,7 @@ def skipping_ids(table: str, newest: int) -> Operation[None]:
         yield END_LOCK, {}
 
 
-def reserving_ids(table: str, ids: Collection[int]) -> Operation[None]:
+def reserving_ids(table: str, ids: Collection[int]) -> Steps[None]:
     """Keeps others from taking these ids, and raises DatabaseError if one is taken. SQLite has one writer,
     and continues after inserted ids by itself."""
     if (yield DATABASE_KIND)[0] == "sqlite":

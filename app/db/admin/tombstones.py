@@ -17,8 +17,8 @@ from app.db.moments import known_moment, moment_as_text
 from app.db.sql import (
     INSERT,
     DatabaseKind,
-    Operation,
     Statement,
+    Steps,
     id_parameter,
     moment_parameter,
     text_parameter,
@@ -94,15 +94,15 @@ def tombstones_of(rows: Iterable[tuple[str, int, str, datetime | str]]) -> dict[
     return {(role, id): Mark(TombstoneState(state), known_moment(moment)) for role, id, state, moment in rows}
 
 
-def reading_tombstones() -> Operation[dict[Person, Mark]]:
+def reading_tombstones() -> Steps[dict[Person, Mark]]:
     return tombstones_of((yield FIND_TOMBSTONES, {}))
 
 
-def saving_tombstone(role: str, person: int, mark: Mark) -> Operation[None]:
+def saving_tombstone(role: str, person: int, mark: Mark) -> Steps[None]:
     yield SAVE_TOMBSTONE, {"role": role, "person": person, "state": mark.state, "moment": mark.moment}
 
 
-def merging_tombstones(given: Tombstones) -> Operation[dict[Person, Mark]]:
+def merging_tombstones(given: Tombstones) -> Steps[dict[Person, Mark]]:
     """Adds tombstones, and returns all. No new person gets an id of one."""
     stored = yield from reading_tombstones()
     found = merged(stored, given)
@@ -123,7 +123,7 @@ class Contradictions(NamedTuple):
     to_enable: dict[str, list[int]]
 
 
-def finding_contradictions(tombstones: Tombstones) -> Operation[Contradictions]:
+def finding_contradictions(tombstones: Tombstones) -> Steps[Contradictions]:
     not_erased = {row[0] for row in (yield FIND_NOT_ERASED, {})}
     found = Contradictions(sorted(not_erased & people_in(tombstones, TombstoneState.ERASED)), {}, {})
     for role in ROLES:

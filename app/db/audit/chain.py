@@ -11,8 +11,8 @@ from sqlalchemy import Select, func, insert, select
 from app.db.audit.records import DRAFTS
 from app.db.moments import moment_as_text
 from app.db.sql import (
-    Operation,
     Statement,
+    Steps,
     count_parameter,
     id_parameter,
     moment_parameter,
@@ -81,18 +81,18 @@ ADD_SEAL = Statement(
 # --- sealing --------------------------------------------------------------------------------------
 
 
-def finding_last_seal() -> Operation[Seal]:
+def finding_last_seal() -> Steps[Seal]:
     found = yield FIND_LAST_SEAL, {}
     return Seal(*found[0]) if found else NO_SEAL
 
 
-def is_unsealed() -> Operation[bool]:
+def is_unsealed() -> Steps[bool]:
     """Are there records after the last seal?"""
     last = yield from finding_last_seal()
     return bool((yield FIND_RECORDS, {"after": last.last_record_id, "limit": 1}))
 
 
-def finding_newest() -> Operation[int]:
+def finding_newest() -> Steps[int]:
     """The id of a record before which no other is added. In a transaction of its own, which changes nothing:
     the commit of a seal may wait for a standby, and a lock on the records would then stop every change."""
     yield LIMIT_LOCK_WAIT, {}
@@ -100,7 +100,7 @@ def finding_newest() -> Operation[int]:
     return int((yield FIND_NEWEST, {})[0][0])
 
 
-def sealing(newest: int, now: datetime) -> Operation[bool]:
+def sealing(newest: int, now: datetime) -> Steps[bool]:
     """Seals some of the records since the last seal, up to the newest; returns whether there may be more."""
     yield LIMIT_LOCK_WAIT, {}
     yield LOCK_SEALS, {}

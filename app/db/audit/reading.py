@@ -12,7 +12,7 @@ from app.db.moments import known_moment
 from app.db.reader.levels import page_of
 from app.db.reader.reads import Page
 from app.db.reader.selection import PageRequest
-from app.db.sql import Operation, Statement, Values, count_parameter, id_parameter
+from app.db.sql import Statement, Steps, Values, count_parameter, id_parameter
 from app.db.tables import AUDIT_ENTRY, AUDIT_RECORD, AuditActor, AuditRecord, Contract, Table
 
 
@@ -59,7 +59,7 @@ FIND_EVENTS = Statement(
 COUNT_EVENTS = Statement(select(func.count()).select_from(AUDIT_ENTRY).where(IS_OF_RELATIONSHIP))
 
 
-def listing_events(caregiver: int, client: int, request: PageRequest) -> Operation[Page]:
+def listing_events(caregiver: int, client: int, request: PageRequest) -> Steps[Page]:
     values: Values = {"caregiver": caregiver, "client": client}
     total = (yield COUNT_EVENTS, values)[0][0] if request.with_total else None
     rows: list[Any] = []
@@ -78,6 +78,6 @@ def only_about(record: StoredRecord, caregiver: int, client: int) -> StoredRecor
 # --- for the operator -----------------------------------------------------------------------------
 
 
-def listing_records(after: int, most: int) -> Operation[list[StoredRecord]]:
+def listing_records(after: int, most: int) -> Steps[list[StoredRecord]]:
     """The records after the id `after`, oldest first, sealed or not."""
     return [stored_record_of(row) for row in (yield FIND_RECORDS, {"after": after, "limit": most})]

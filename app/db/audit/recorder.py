@@ -11,9 +11,9 @@ from app.db.audit.records import COUNT, Record, as_text, recording
 from app.db.drivers.interface import Database, DatabaseUnavailable
 
 MAX_GROUP = 32  # records in one transaction
-MAX_REFUSALS = 20  # refusals of one kind and viewer that get a record each, per window and process
+MAX_REJECTIONS = 20  # rejections of one kind and viewer that get a record each, per window and process
 WINDOW_SECONDS = 60
-# The operation of the record with the count, for refused reads and for rejected changes; and its outcome.
+# The operation of the record with the count, for rejected reads and for rejected changes; and its outcome.
 MORE_REFUSALS, MORE_REJECTED_CHANGES, REFUSED = "moreRefusals", "moreRejectedChanges", "REFUSED"
 SHUTDOWN_SECONDS = 2  # to store the last counts when the process ends
 
@@ -25,9 +25,9 @@ Counted = tuple[str, int | None, str]  # the actor, its id, and the operation of
 logger = logging.getLogger("care.audit")
 
 
-class Refusals:
-    """Records each refusal up to `MAX_REFUSALS` of a viewer in a window, and then their number. Refused reads
-    and rejected changes count separately.
+class Rejections:
+    """Records each rejection up to `MAX_REJECTIONS` of a viewer in a window, and then their number. Rejected
+    reads and rejected changes count separately.
 
     An account that tries identifiers is recorded, but cannot fill the disk with records.
     """
@@ -44,7 +44,7 @@ class Refusals:
             self.window = asyncio.create_task(self.end_window(), context=Context())
         key = record.actor, record.actor_id, more
         self.counts[key] += 1
-        if self.counts[key] > MAX_REFUSALS:
+        if self.counts[key] > MAX_REJECTIONS:
             self.last[key] = record
         else:
             await self.keep_record(record)
@@ -58,7 +58,7 @@ class Refusals:
         counts, self.counts = self.counts, Counter()
         last, self.last = self.last, {}
         for key, record in last.items():
-            count = counts[key] - MAX_REFUSALS
+            count = counts[key] - MAX_REJECTIONS
             about = as_text([(None, None, {COUNT: [count]})])
             try:
                 await self.keep_record(record._replace(operation=key[2], outcome=REFUSED, about=about))
@@ -80,7 +80,7 @@ class AuditRecorder:
         self.db = db
         self.waiting: list[tuple[Record, asyncio.Future[None]]] = []
         self.work: asyncio.Task[None] | None = None
-        self.refusals = Refusals(self.keep)
+        self.rejections = Rejections(self.keep)
 
     async def keep(self, record: Record) -> None:
         """Returns after the record is committed; raises if it cannot be stored."""

@@ -12,10 +12,10 @@ from app.db.moments import moment_as_text
 from app.db.reader.selection import Shown
 from app.db.sql import (
     OnlyStatement,
-    Operation,
     Repeatable,
     Statement,
     Step,
+    Steps,
     Together,
     Values,
     changes_of,
@@ -101,15 +101,15 @@ ADD_RECORDS = statement_of_text(
 )
 
 
-def recording(records: Iterable[Record]) -> Operation[None]:
+def recording(records: Iterable[Record]) -> Steps[None]:
     rows = [(moment_as_text(moment), *others) for moment, *others in records]
     yield OnlyStatement(ADD_RECORDS, {"records": orjson.dumps(rows).decode()})
 
 
 @repeatable
 def recorded(
-    operation: Operation[Result] | Repeatable[Result], record_of: Callable[[About], Record]
-) -> Operation[Result]:
+    steps: Steps[Result] | Repeatable[Result], record_of: Callable[[About], Record]
+) -> Steps[Result]:
     """Runs a change and adds its audit record in the same transaction; no record if it inserts no events.
 
     The inserted events name the relationships and rows of the record.
@@ -124,7 +124,7 @@ def recorded(
             return Together((*step.changes, (ADD_RECORD, record)))
         return step
 
-    result = yield from mapping_steps(operation, add_record)
+    result = yield from mapping_steps(steps, add_record)
     if events:
         yield ADD_RECORD, record_of(about_events(events))._asdict()
     return result

@@ -11,7 +11,7 @@ from sqlalchemy import Table as SqlTable
 from app.db.audit.chain import LIMIT_LOCK_WAIT, LOCK_SEALS, MAX_SEALED, Seal, entries_of, select_seals
 from app.db.audit.records import About, as_text, operator_record, recording
 from app.db.moments import known_moment
-from app.db.sql import Operation, Statement, count_parameter, id_parameter, statement_of_text
+from app.db.sql import Statement, Steps, count_parameter, id_parameter, statement_of_text
 from app.db.tables import AUDIT_CHECKPOINT, AUDIT_RECORD, AUDIT_SEAL, AuditActor
 
 OPERATION = "retention audit"  # the operation in the audit record of the removal
@@ -83,13 +83,13 @@ REMOVE_RECORDS = Statement(delete(AUDIT_RECORD).where(AUDIT_RECORD.c.id <= id_pa
 REMOVE_SEALS = Statement(delete(AUDIT_SEAL).where(AUDIT_SEAL.c.id <= id_parameter("last")))
 
 
-def finding_checkpoints() -> Operation[list[Checkpoint]]:
+def finding_checkpoints() -> Steps[list[Checkpoint]]:
     """Oldest first."""
     rows = yield FIND_CHECKPOINTS, {}
     return [Checkpoint._make((*columns, known_moment(seal_date))) for *columns, seal_date in rows]
 
 
-def adding_checkpoint(due: Checkpoint, now: datetime) -> Operation[bool]:
+def adding_checkpoint(due: Checkpoint, now: datetime) -> Steps[bool]:
     """Stores the checkpoint and its audit record; False if another process has stored it or a later one."""
     yield LIMIT_LOCK_WAIT, {}
     yield LOCK_SEALS, {}
@@ -101,7 +101,7 @@ def adding_checkpoint(due: Checkpoint, now: datetime) -> Operation[bool]:
     return True
 
 
-def finding_leftovers() -> Operation[bool]:
+def finding_leftovers() -> Steps[bool]:
     """Are there records up to the newest checkpoint, as after an interrupted removal?"""
     found = yield from finding_checkpoints()
     if not found:
@@ -110,7 +110,7 @@ def finding_leftovers() -> Operation[bool]:
     return bool(records or (yield FIND_OLDEST_SEALS, {"last": found[-1].seal_id, "limit": 1}))
 
 
-def removing_records() -> Operation[int]:
+def removing_records() -> Steps[int]:
     """Removes some records up to the newest checkpoint, with entries and seals; returns their number."""
     found = yield from finding_checkpoints()
     if not found:

@@ -10,7 +10,7 @@ from sqlalchemy import func, select, tuple_
 from app.db.audit.chain import NO_SEAL, Entry, Seal, chain_hash, entries_of, select_seals
 from app.db.audit.removing import FIND_NEXT_SEALS, Checkpoint, finding_checkpoints
 from app.db.moments import known_moment
-from app.db.sql import Operation, Statement, count_parameter, id_parameter
+from app.db.sql import Statement, Steps, count_parameter, id_parameter
 from app.db.tables import AUDIT_ENTRY, AUDIT_RECORD, AUDIT_SEAL
 from app.telemetry.wording import counted
 
@@ -70,7 +70,7 @@ class Verdict:
     is_removal_on_record: bool = False  # of the newest checkpoint
 
 
-def verifying(noted: dict[int, str]) -> Operation[Verdict]:
+def verifying(noted: dict[int, str]) -> Steps[Verdict]:
     """Verifies all records; `noted` has hashes of seals that were stored elsewhere.
 
     After a removal of old records it begins after the newest checkpoint. The checkpoint is genuine if the
@@ -118,7 +118,7 @@ def faults_of_removed_seals(noted: dict[int, str], removed: list[Checkpoint]) ->
     return faults
 
 
-def verifying_next(verdict: Verdict, before: datetime, most: int) -> Operation[Checkpoint | None]:
+def verifying_next(verdict: Verdict, before: datetime, most: int) -> Steps[Checkpoint | None]:
     """Verifies the next seals older than `before`; returns the checkpoint for their removal."""
     checkpoint = None
     records, seals = verdict.records, verdict.seals
@@ -132,7 +132,7 @@ def verifying_next(verdict: Verdict, before: datetime, most: int) -> Operation[C
     return checkpoint
 
 
-def verifying_tail() -> Operation[Verdict]:
+def verifying_tail() -> Steps[Verdict]:
     """Verifies the newest seal only: a quick check, not a proof."""
     verdict = Verdict()
     found = [Seal(*row) for row in (yield FIND_LAST_SEALS, {})]
@@ -143,12 +143,12 @@ def verifying_tail() -> Operation[Verdict]:
     return verdict
 
 
-def finding_newest_moment() -> Operation[datetime | None]:
+def finding_newest_moment() -> Steps[datetime | None]:
     rows = yield FIND_NEWEST_MOMENT, {}
     return known_moment(rows[0][0]) if rows else None
 
 
-def verifying_seal(verdict: Verdict, seal: Seal) -> Operation[None]:
+def verifying_seal(verdict: Verdict, seal: Seal) -> Steps[None]:
     records = yield FIND_RECORDS_OF_SEAL, {"after": verdict.last.last_record_id, "last": seal.last_record_id}
     if len(records) != seal.record_count:
         covered = counted(seal.record_count, "record")
@@ -163,7 +163,7 @@ def verifying_seal(verdict: Verdict, seal: Seal) -> Operation[None]:
         verdict.is_removal_on_record = True
 
 
-def reading_entries(after_record: int) -> Operation[Entries]:
+def reading_entries(after_record: int) -> Steps[Entries]:
     """The entries of the records with a higher id than `after_record`."""
     entries = Entries()
     last = {"caregiver": 0, "client": 0, "record": 0}

@@ -4,7 +4,7 @@ from typing import Any
 
 from sqlalchemy import text
 
-from app.db.sql import DATABASE_KIND, Operation, Statement
+from app.db.sql import DATABASE_KIND, Statement, Steps
 
 HAS_CITUS = "SELECT EXISTS (SELECT 1 FROM pg_extension WHERE extname = 'citus')"
 HAS_DISTRIBUTED_TABLES = (
@@ -19,7 +19,7 @@ async def is_distributed(connection: Any) -> bool:
     return has_citus and bool(await connection.fetchval(HAS_DISTRIBUTED_TABLES))
 
 
-def using_one_connection() -> Operation[None]:
+def using_one_connection() -> Steps[None]:
     """For a transaction on rows of many caregivers and on people or books. Citus has copies of those on every
     machine, and changes both only over one connection to each machine."""
     (kind,) = yield DATABASE_KIND

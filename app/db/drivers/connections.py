@@ -83,7 +83,7 @@ class Primary:
                 logger.warning("%s %s; to use it, restart the process", host, OTHER_DATA)
         if not usable:
             raise cannot_be_opened("; ".join(f"{host.name} {host.fault or OTHER_DATA}" for host in hosts))
-        refuse_several(usable)
+        reject_several(usable)
         chosen = max(usable, key=lambda host: host.server.timeline)
         self.use(chosen)
         return chosen
@@ -104,7 +104,7 @@ class Primary:
         self.connections.add(host.connection)
 
 
-def refuse_several(hosts: list[Host]) -> None:
+def reject_several(hosts: list[Host]) -> None:
     """Several hosts may lead to one server. A new process does not know which of several servers has the
     right data: the newest timeline may be that of a standby that was promoted by mistake."""
     primaries = {host.server: host for host in hosts if host.server.timeline}
@@ -168,7 +168,8 @@ async def prepare_connection(connection: Any) -> None:
 
 async def keep_session(connection: Any) -> None:
     """Runs before a connection returns to the pool, in place of a round trip that resets the session: no
-    operation sets a parameter, listens, or takes an advisory lock. asyncpg has ended an open transaction."""
+    statement of ours sets a parameter, listens, or takes an advisory lock. asyncpg has ended an open
+    transaction."""
 
 
 async def check_server(pool: Any) -> bool:

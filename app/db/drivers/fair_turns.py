@@ -1,5 +1,5 @@
 """Turns at the connections or threads of a database. They pass from caller to caller, so a caller with many
-operations delays those of others by one operation."""
+reads and changes delays those of others by one of them."""
 
 import asyncio
 from collections import OrderedDict, deque

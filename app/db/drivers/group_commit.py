@@ -11,7 +11,7 @@ from time import perf_counter, sleep
 from typing import Any, TypeVar
 
 from app.db.drivers.interface import DatabaseUnavailable, Failed, OutcomeUnknown
-from app.db.sql import Operation
+from app.db.sql import Steps
 from app.telemetry import counters
 
 Result = TypeVar("Result")
@@ -25,9 +25,9 @@ ENDED_MEANWHILE = "the database writer has ended; whether the change was kept is
 
 @dataclass(slots=True, eq=False)
 class PendingWrite:
-    """A queued operation and its result."""
+    """Queued steps and their result."""
 
-    operation: Operation[Any]
+    steps: Steps[Any]
     future: asyncio.Future[Any]
     result: Any = None
     error: BaseException | None = None
@@ -36,14 +36,14 @@ class PendingWrite:
 class Writer:
     """`run` runs a step on a connection.
 
-    The thread survives every exception of an operation. An error elsewhere ends the thread: then every caller
+    The thread survives every exception of the steps. An error elsewhere ends the thread: then every caller
     gets DatabaseUnavailable, and `failed` is called.
     """
 
     def __init__(
         self,
         connect: Callable[[], sqlite3.Connection],
-        run: Callable[[sqlite3.Connection, Operation[Any]], Any],
+        run: Callable[[sqlite3.Connection, Steps[Any]], Any],
         failed: Failed,
     ) -> None:
         self.connect = connect
@@ -58,8 +58,8 @@ class Writer:
         self.thread = Thread(target=self.run_thread, name="writer", daemon=True)
         self.thread.start()
 
-    async def write(self, operation: Operation[Result]) -> Result:
-        write = PendingWrite(operation, asyncio.get_running_loop().create_future())
+    async def write(self, steps: Steps[Result]) -> Result:
+        write = PendingWrite(steps, asyncio.get_running_loop().create_future())
         self.pending.add(write)
         try:
             if self.has_ended:  # checked after `add`: the thread sets it before it fails the pending writes
@@ -137,7 +137,7 @@ class Writer:
             while group:
                 write = group.popleft()
                 if write.future.cancelled():  # its caller was cancelled
-                    write.operation.close()
+                    write.steps.close()
                     continue
                 done.append(write)
                 self.run_write(connection, write, is_single)
@@ -158,16 +158,16 @@ class Writer:
         A single write needs no savepoint, whose copies of changed pages would be large for an import.
         """
         if not is_single:
-            connection.execute("SAVEPOINT operation")
+            connection.execute("SAVEPOINT steps")
         try:
-            write.result = self.run(connection, write.operation)
+            write.result = self.run(connection, write.steps)
         except BaseException as error:
             if not connection.in_transaction:  # SQLite ended it: a full disk, an I/O error
                 raise
-            connection.execute("ROLLBACK" if is_single else "ROLLBACK TO operation")
+            connection.execute("ROLLBACK" if is_single else "ROLLBACK TO steps")
             write.error = as_exception(error)
         if not is_single:
-            connection.execute("RELEASE operation")
+            connection.execute("RELEASE steps")
 
     def roll_back(self, connection: sqlite3.Connection) -> None:
         try:
@@ -186,7 +186,7 @@ def as_exception(error: BaseException) -> Exception:
     """SystemExit and KeyboardInterrupt would end the caller's event loop."""
     if isinstance(error, Exception):
         return error
-    wrapped = RuntimeError(f"an operation raised {type(error).__name__}")
+    wrapped = RuntimeError(f"the steps raised {type(error).__name__}")
     wrapped.__cause__ = error
     return wrapped
 

@@ -112,7 +112,7 @@ async def connect_to_host(
     except WITHOUT_STATEMENT:
         raise cannot_be_opened(NEEDS_NEWER_POOLER) from None
     except OSError as fault:  # before ValueError: a certificate that is rejected is both
-        refuse_unreadable_files(address)
+        reject_unreadable_files(address)
         return Host(name, fault=reason_of_fault(fault))
     except ValueError as fault:  # its text may quote a part of the password; also an InterfaceError
         raise cannot_be_read(str(fault)) from None
@@ -164,7 +164,7 @@ def cannot_be_read(reason: str) -> DatabaseError:
     return DatabaseError(f"{address} cannot be read; {advice}")
 
 
-def refuse_unreadable_files(address: str) -> None:
+def reject_unreadable_files(address: str) -> None:
     """Names a file of certificates or keys that is missing or damaged; the error of OpenSSL does not."""
     query = parse_qs(urlsplit(address).query)
     for name in FILES:

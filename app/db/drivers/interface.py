@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import NamedTuple, Protocol, TypeVar
 from urllib.parse import unquote, urlsplit
 
-from app.db.sql import Operation, Repeatable
+from app.db.sql import Repeatable, Steps
 from app.telemetry.wording import OperatorError
 
 Result = TypeVar("Result")
@@ -55,11 +55,11 @@ class Occupancy(NamedTuple):
 
 
 class Database(Protocol):
-    """Runs an operation to its end: a read on one snapshot, a write in one transaction."""
+    """Runs steps to their end: a read on one snapshot, a write in one transaction."""
 
-    async def read(self, operation: Operation[Result]) -> Result: ...
+    async def read(self, steps: Steps[Result]) -> Result: ...
 
-    async def write(self, operation: Operation[Result] | Repeatable[Result]) -> Result: ...
+    async def write(self, steps: Steps[Result] | Repeatable[Result]) -> Result: ...
 
     async def close(self) -> None: ...
 

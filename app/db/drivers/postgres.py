@@ -1,4 +1,4 @@
-"""PostgreSQL: each operation runs on a connection of a pool."""
+"""PostgreSQL: the steps of a read or change run on one connection of a pool."""
 
 import asyncio
 import logging
@@ -32,10 +32,10 @@ from app.db.sql import (
     DatabaseKind,
     LongWork,
     OnlyStatement,
-    Operation,
     Repeatable,
     Statement,
     Step,
+    Steps,
     Together,
     Values,
     changes_of,
@@ -94,20 +94,20 @@ class PostgresDatabase:
         if not is_patient:
             self.watching = asyncio.create_task(watch_hosts(primary, self.silent_connections))
 
-    async def read(self, operation: Operation[Result]) -> Result:
+    async def read(self, steps: Steps[Result]) -> Result:
         began = perf_counter()
-        result = await self.run(operation, is_read=True)
+        result = await self.run(steps, is_read=True)
         counters.reads_on_connections.add(perf_counter() - began)
         return result
 
-    async def write(self, operation: Operation[Result] | Repeatable[Result]) -> Result:
+    async def write(self, steps: Steps[Result] | Repeatable[Result]) -> Result:
         began = perf_counter()
-        attempts = ATTEMPTS if isinstance(operation, Repeatable) else 1
+        attempts = ATTEMPTS if isinstance(steps, Repeatable) else 1
         while True:
             attempts -= 1
             parties: set[str] = set()
             try:
-                result = await self.run(mapping_steps(operation, partial(add_parties, parties)))
+                result = await self.run(mapping_steps(steps, partial(add_parties, parties)))
             except DatabaseUnavailable as fault:
                 self.has_unconfirmed |= isinstance(fault, OutcomeUnknown)
                 if not attempts or not isinstance(fault.__cause__, CONFLICTS):
@@ -118,11 +118,11 @@ class PostgresDatabase:
                 self.announce(parties)
                 return result
 
-    async def run(self, operation: Operation[Result], is_read: bool = False) -> Result:
+    async def run(self, steps: Steps[Result], is_read: bool = False) -> Result:
         try:
-            step = next(operation)
+            step = next(steps)
             while step is DATABASE_KIND or isinstance(step, LongWork):
-                step = operation.send(
+                step = steps.send(
                     [await WORKER.run(step.function)] if isinstance(step, LongWork) else [self.kind]
                 )
         except StopIteration as done:
@@ -134,20 +134,20 @@ class PostgresDatabase:
             turns = [self.turn_to_record] if is_single else [self.turns_to_change, self.turns]
         async with self.connection(*turns) as connection:
             if self.has_unconfirmed and not is_read:
-                await self.refuse_while_commits_wait(connection)
+                await self.reject_while_commits_wait(connection)
             if not is_single:
-                return await self.run_transaction(connection, operation, step, is_read)
-            running = run_steps(connection, self.kind, operation, step)
+                return await self.run_transaction(connection, steps, step, is_read)
+            running = run_steps(connection, self.kind, steps, step)
             return await (running if is_read else self.confirm(connection, running))
 
     async def run_transaction(
-        self, connection: Any, operation: Operation[Result], step: Step, is_read: bool
+        self, connection: Any, steps: Steps[Result], step: Step, is_read: bool
     ) -> Result:
         try:
             with raising_unavailable():
                 await connection.execute(READ if is_read else self.begin_change)
                 async with asyncio.timeout(None if is_read else self.change_seconds):
-                    result = await run_steps(connection, self.kind, operation, step)
+                    result = await run_steps(connection, self.kind, steps, step)
                 if is_read:
                     await connection.execute("COMMIT")
         except BaseException:
@@ -173,7 +173,7 @@ class PostgresDatabase:
                 raise OutcomeUnknown(UNCONFIRMED if is_late else UNKNOWN) from fault
             raise
 
-    async def refuse_while_commits_wait(self, connection: Any) -> None:
+    async def reject_while_commits_wait(self, connection: Any) -> None:
         """Until the standby is back, a commit keeps its process of PostgreSQL, also without its connection.
         Every further change would keep one more, until PostgreSQL accepts no connections."""
         _, seconds = await run_steps(connection, self.kind, reading_waiting_commits())
@@ -317,19 +317,19 @@ async def open_postgres(url: str, connections: int, patience: float | None) -> P
 
 
 async def run_steps(
-    connection: Any, kind: DatabaseKind, operation: Operation[Result], step: Step | None = None
+    connection: Any, kind: DatabaseKind, steps: Steps[Result], step: Step | None = None
 ) -> Result:
-    """Runs an operation to its end, from `step` on if given."""
+    """Runs the steps to their end, from `step` on if given."""
     try:
-        step = step or next(operation)
+        step = step or next(steps)
         while True:
             with raising_unavailable():
                 rows = await run_step(connection, kind, step)
-            step = operation.send(rows)
+            step = steps.send(rows)
     except StopIteration as done:
         return done.value  # type: ignore[no-any-return]
     finally:
-        operation.close()
+        steps.close()
 
 
 async def run_step(connection: Any, kind: DatabaseKind, step: Step) -> list[Any]:

@@ -24,9 +24,9 @@ from app.db.sql import (
     CompiledStatement,
     LongWork,
     MissingParameter,
-    Operation,
     Repeatable,
     Step,
+    Steps,
     Together,
     Values,
 )
@@ -71,24 +71,24 @@ class SqliteDatabase:
         self.max_idle = threads + 1
         self.max_opened = threads * READS_PER_THREAD
         self.threads = FairThreads(threads, "reader")
-        self.writer = Writer(partial(connect_writer, path), run_operation, failed)
+        self.writer = Writer(partial(connect_writer, path), run_all, failed)
         self.written = asyncio.Event()  # set after each write, for the event feed
 
     # --- reading ---
 
-    async def read(self, operation: Operation[Result]) -> Result:
+    async def read(self, steps: Steps[Result]) -> Result:
         if self.is_closed:
             raise DatabaseUnavailable
         reader = self.take_reader() if self.loop_seconds else None
         if reader is None:
             began = perf_counter()
-            result = await self.threads.run(partial(self.read_in_thread, operation))
+            result = await self.threads.run(partial(self.read_in_thread, steps))
             counters.reads_in_threads.add(perf_counter() - began)
             return result
         late_step = None
         try:
             reader.begin_on_loop(self.loop_seconds)
-            result = run_steps(operation, reader.run_on_loop)
+            result = run_steps(steps, reader.run_on_loop)
             counters.reads_on_loop.add(perf_counter() - reader.deadline + self.loop_seconds)
             return result
         except OutOfTime as late:
@@ -97,37 +97,35 @@ class SqliteDatabase:
             if late_step is None:
                 self.release(reader)
         began = reader.deadline - self.loop_seconds
-        result = await self.continue_in_thread(reader, operation, late_step)
+        result = await self.continue_in_thread(reader, steps, late_step)
         counters.reads_in_threads.add(perf_counter() - began)
         return result
 
-    async def continue_in_thread(self, reader: "Reader", operation: Operation[Result], step: Step) -> Result:
-        submitted = self.threads.submit(partial(self.run_in_thread, reader, operation, step))
+    async def continue_in_thread(self, reader: "Reader", steps: Steps[Result], step: Step) -> Result:
+        submitted = self.threads.submit(partial(self.run_in_thread, reader, steps, step))
         try:
             return await asyncio.wrap_future(submitted)
         finally:
             if submitted.cancel():  # the caller was cancelled before a thread started it
-                operation.close()
+                steps.close()
                 self.release(reader)
 
-    def run_in_thread(
-        self, reader: "Reader", operation: Operation[Result], step: Step | None = None
-    ) -> Result:
-        """Runs the whole operation, or the rest of it on the snapshot of the event loop."""
+    def run_in_thread(self, reader: "Reader", steps: Steps[Result], step: Step | None = None) -> Result:
+        """Runs all the steps, or the rest of them on the snapshot of the event loop."""
         try:
             reader.leave_loop()
             if step is None:
                 reader.connection.execute("BEGIN")
-            return run_operation(reader.connection, operation, step)
+            return run_all(reader.connection, steps, step)
         finally:
             self.release(reader)
 
-    def read_in_thread(self, operation: Operation[Result]) -> Result:
+    def read_in_thread(self, steps: Steps[Result]) -> Result:
         try:
             reader = self.idle.pop()
         except IndexError:
             reader = self.open_reader(BUSY_SECONDS)
-        return self.run_in_thread(reader, operation)
+        return self.run_in_thread(reader, steps)
 
     def take_reader(self) -> "Reader | None":
         """None if the read would have to wait for a lock or for a free connection."""
@@ -163,12 +161,12 @@ class SqliteDatabase:
 
     # --- writing ---
 
-    async def write(self, operation: Operation[Result] | Repeatable[Result]) -> Result:
+    async def write(self, steps: Steps[Result] | Repeatable[Result]) -> Result:
         if self.is_closed:
             raise DatabaseUnavailable
         began = perf_counter()
         try:
-            result = await self.writer.write(iter(operation))
+            result = await self.writer.write(iter(steps))
             counters.writes.add(perf_counter() - began)
             return result
         finally:
@@ -180,7 +178,7 @@ class SqliteDatabase:
     # --- closing ---
 
     async def close(self) -> None:
-        """Completes the running and queued operations first."""
+        """Completes the running and queued writes first."""
         self.is_closed = True
         await asyncio.to_thread(self.wait_and_close)
 
@@ -192,7 +190,7 @@ class SqliteDatabase:
 
 
 class OutOfTime(BaseException):
-    """A step must run in a thread. It is no Exception, so that the operation stays open."""
+    """A step must run in a thread. It is no Exception, so that the steps stay open."""
 
     def __init__(self, step: Step) -> None:
         super().__init__()
@@ -319,24 +317,20 @@ def run_in_transaction(connection: sqlite3.Connection, step: Step) -> list[Any]:
         raise
 
 
-def run_operation(
-    connection: sqlite3.Connection, operation: Operation[Result], step: Step | None = None
-) -> Result:
-    return run_steps(operation, partial(run_in_transaction, connection), step)
+def run_all(connection: sqlite3.Connection, steps: Steps[Result], step: Step | None = None) -> Result:
+    return run_steps(steps, partial(run_in_transaction, connection), step)
 
 
-def run_steps(
-    operation: Operation[Result], run: Callable[[Step], list[Any]], step: Step | None = None
-) -> Result:
-    """Runs an operation to its end, from `step` on if given. A fault of a statement closes the operation."""
+def run_steps(steps: Steps[Result], run: Callable[[Step], list[Any]], step: Step | None = None) -> Result:
+    """Runs the steps to their end, from `step` on if given. A fault of a statement closes them."""
     try:
-        step = step or next(operation)
+        step = step or next(steps)
         while True:
-            step = operation.send(run(step))
+            step = steps.send(run(step))
     except StopIteration as done:
         return done.value  # type: ignore[no-any-return]
     except Exception:
-        operation.close()
+        steps.close()
         raise
 
 

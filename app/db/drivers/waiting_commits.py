@@ -2,7 +2,7 @@
 
 from sqlalchemy import text
 
-from app.db.sql import DATABASE_KIND, Operation, Statement
+from app.db.sql import DATABASE_KIND, Statement, Steps
 
 # Of the account of the service; of others it sees no `wait_event`.
 WAITING_COMMITS = Statement(
@@ -13,7 +13,7 @@ WAITING_COMMITS = Statement(
 )
 
 
-def reading_waiting_commits() -> Operation[tuple[int, float]]:
+def reading_waiting_commits() -> Steps[tuple[int, float]]:
     """The number of commits that wait, and the seconds since the first began to; 0 on SQLite."""
     if (yield DATABASE_KIND)[0] == "sqlite":
         return 0, 0.0

@@ -12,7 +12,7 @@ from app.db.interchange.recorded import COLUMNS, RecordedRow, StoredRow
 from app.db.interchange.rows import ImportRows
 from app.db.moments import Moment
 from app.db.reader.access import is_of_caregiver
-from app.db.sql import Bulk, Operation, Statement, Values, id_parameter, moment_parameter
+from app.db.sql import Bulk, Statement, Steps, Values, id_parameter, moment_parameter
 from app.db.statements.answers import ANSWERS
 from app.db.statements.assignments import SKIP_REMINDERS
 from app.db.statements.books import words_of
@@ -57,14 +57,14 @@ CHANGE_ROW = {
 }
 
 
-class ChangeRefused(Exception):
+class ChangeRejected(Exception):
     """The row stays as it is. The arguments are the members that say why."""
 
     def __str__(self) -> str:
         return ", ".join(self.args)
 
 
-def changing_row(collected: ImportRows, row: RecordedRow, found: StoredRow) -> Operation[None]:
+def changing_row(collected: ImportRows, row: RecordedRow, found: StoredRow) -> Steps[None]:
     check_fixed(row, found)
     if row.kind == "client" and row.members["opptId"] != found.members["opptId"]:
         collected.require_unique("client", "opptId", row.members["opptId"])
@@ -79,7 +79,7 @@ def changing_row(collected: ImportRows, row: RecordedRow, found: StoredRow) -> O
         yield SKIP_REMINDERS_OF_SESSION, {"session": row.id, "caregiver": values["caregiver"]}
 
 
-def changing_assignment(collected: ImportRows, row: RecordedRow, found: StoredRow) -> Operation[None]:
+def changing_assignment(collected: ImportRows, row: RecordedRow, found: StoredRow) -> Steps[None]:
     check_fixed(row, found)
     attempt = adding_attempts(collected, row, found)
     caregiver, answers = found.caregiver, row.members["answers"]
@@ -111,7 +111,7 @@ def adding_attempts(collected: ImportRows, row: RecordedRow, found: StoredRow) -
     is_shown = answers is not None or found.members["answers"] is None  # pages may lack answers
     is_newest = new or answers is None or answers["id"] == newest
     if not is_late or (is_complete and not (is_shown and is_newest)):
-        raise ChangeRefused("answers")
+        raise ChangeRejected("answers")
     last = max(found.sets.values(), default=0)
     collected.attempts[row.id] = (last + len(new), row.members["status"], score_of(collected, row))
     for attempt, record in enumerate(new, last + 1):
@@ -126,7 +126,7 @@ def score_of(collected: ImportRows, row: RecordedRow) -> int | None:
 
 def check_fixed(row: RecordedRow, found: StoredRow) -> None:
     if different := [name for name in FIXED[row.kind] if row.members[name] != found.members[name]]:
-        raise ChangeRefused(*different)
+        raise ChangeRejected(*different)
 
 
 def values_of(row: RecordedRow) -> Values:

@@ -13,7 +13,7 @@ from app.db.answers import read_answers
 from app.db.facts import facts_of
 from app.db.moments import Moment, as_moment
 from app.db.reader.access import CAREGIVERS_OF_CLIENT, relationship_key
-from app.db.sql import Operation, Statement, Values, among, count_parameter, id_parameter
+from app.db.sql import Statement, Steps, Values, among, count_parameter, id_parameter
 from app.db.tables import (
     ANSWER_SET,
     ASSIGNMENT,
@@ -116,20 +116,20 @@ READ_EVENTS = Statement(
 )
 
 
-# --- operations -----------------------------------------------------------------------------------
+# --- steps ----------------------------------------------------------------------------------------
 
 
-def reading_client(client_id: int) -> Operation[Data]:
+def reading_client(client_id: int) -> Steps[Data]:
     rows = yield READ_CLIENT, {"client": client_id}
     return as_data(CLIENT_COLUMNS, rows)[0]
 
 
-def reading_key(client_id: int) -> Operation[Values]:
+def reading_key(client_id: int) -> Steps[Values]:
     found = yield CAREGIVERS_OF_CLIENT, {"client": client_id}
     return {"client": client_id, "caregivers": [row[0] for row in found]}
 
 
-def reading_sessions(key: Values, after: int) -> Operation[list[Data]]:
+def reading_sessions(key: Values, after: int) -> Steps[list[Data]]:
     """The next sessions after the id `after`, with all rows below them."""
     rows = yield READ_SESSIONS, {**key, "after": after, "at_once": SESSIONS_AT_ONCE}
     sessions = as_data(SESSION_COLUMNS, rows)
@@ -143,7 +143,7 @@ def reading_sessions(key: Values, after: int) -> Operation[list[Data]]:
 
 def adding_rows(
     above: list[Data], name: str, statement: Statement, columns: Columns, key: Values
-) -> Operation[list[Data]]:
+) -> Steps[list[Data]]:
     """Reads the rows below `above`, and adds them to the rows above as the list `name`."""
     parents = [row["id"] for row in above]
     found = as_data(columns, (yield statement, {**key, "parents": parents})) if parents else []
@@ -155,7 +155,7 @@ def adding_rows(
     return found
 
 
-def adding_answers(sets: list[Data]) -> Operation[None]:
+def adding_answers(sets: list[Data]) -> Steps[None]:
     """Replaces the document of each answer set by its answers with their positions in the book."""
     answers = [read_answers(row["answers"]) for row in sets]
     questions = {one.question_id for of_set in answers for one in of_set if one.question_id is not None}
@@ -167,7 +167,7 @@ def adding_answers(sets: list[Data]) -> Operation[None]:
         ]
 
 
-def reading_events(key: Values) -> Operation[list[Data]]:
+def reading_events(key: Values) -> Steps[list[Data]]:
     return as_data(EVENT_COLUMNS, (yield READ_EVENTS, key))
 
 

@@ -15,7 +15,7 @@ from app.db.interchange.lines import LineRejected
 from app.db.interchange.rows import COLUMNS, ImportRows, ParentRejected
 from app.db.reader.access import is_final
 from app.db.session_counters import locking_sessions, recomputing_counters
-from app.db.sql import INSERT, DatabaseKind, Operation, Statement, among
+from app.db.sql import INSERT, DatabaseKind, Statement, Steps, among
 from app.db.statements.assignments import MARK_BOOKS_ASSIGNED
 from app.db.tables import (
     ANSWER_SET,
@@ -32,7 +32,7 @@ from app.db.tables import (
 from app.telemetry.wording import OperatorError
 
 MAX_ROWS_IN_MEMORY = 10_000  # rows collected before they are inserted; some have all answers of a set
-MAX_MISTAKES = 20  # in one refusal; reading stops there
+MAX_MISTAKES = 20  # in one rejection; reading stops there
 
 SESSION_ID = COLUMNS["assignment"].index("session_id")
 ID = {kind: COLUMNS[kind].index("id") for kind in LINE_TABLES}
@@ -43,7 +43,7 @@ class Mistake(NamedTuple):
     reason: str
 
 
-class ImportRefused(OperatorError):
+class ImportRejected(OperatorError):
     """Lines cannot be imported; the message has a line of text per mistake: file, line, member and reason."""
 
     def __init__(self, mistakes: Sequence[Mistake], file: str = "") -> None:
@@ -54,8 +54,8 @@ class ImportRefused(OperatorError):
         super().__init__("\n".join(lines))
         self.mistakes = mistakes
 
-    def in_file(self, file: str) -> "ImportRefused":
-        return ImportRefused(self.mistakes, file)
+    def in_file(self, file: str) -> "ImportRejected":
+        return ImportRejected(self.mistakes, file)
 
 
 def find_columns(table: Table, *columns: str) -> Statement:
@@ -88,7 +88,7 @@ FIND_ANY_PERSON = Statement(
 RELATE = Statement(relate)
 
 
-def reading_ids() -> Operation[ImportRows]:
+def reading_ids() -> Steps[ImportRows]:
     """The ids and unique values of the database, without rows."""
     found, tombstones = ImportRows(), (yield from reading_tombstones())
     found.erased = people_in(tombstones, TombstoneState.ERASED)
@@ -113,17 +113,17 @@ def reading_ids() -> Operation[ImportRows]:
     return found
 
 
-def is_empty() -> Operation[bool]:
+def is_empty() -> Steps[bool]:
     """Are there no caregivers and no clients?"""
     return not (yield FIND_ANY_PERSON, {})
 
 
-def importing(lines: Iterable[str | bytes]) -> Operation[dict[str, int]]:
-    """Returns the number of imported lines of each kind. Raises ImportRefused and then imports nothing."""
+def importing(lines: Iterable[str | bytes]) -> Steps[dict[str, int]]:
+    """Returns the number of imported lines of each kind. Raises ImportRejected and then imports nothing."""
     return (yield from importing_numbered(enumerate(lines, 1)))
 
 
-def importing_numbered(lines: Iterable[tuple[int, str | bytes]]) -> Operation[dict[str, int]]:
+def importing_numbered(lines: Iterable[tuple[int, str | bytes]]) -> Steps[dict[str, int]]:
     """The same for lines with their numbers, which messages name."""
     yield from using_one_connection()
     collected = yield from reading_ids()
@@ -146,19 +146,19 @@ def importing_numbered(lines: Iterable[tuple[int, str | bytes]]) -> Operation[di
             else:
                 yield from inserting_rows(collected)
     if mistakes:
-        raise ImportRefused(mistakes)
+        raise ImportRejected(mistakes)
     yield from completing_import(collected)
     return dict(counts)
 
 
-def completing_import(collected: ImportRows) -> Operation[None]:
+def completing_import(collected: ImportRows) -> Steps[None]:
     yield from inserting_rows(collected)
     yield RELATE, {"sessions": sorted(collected.sessions)}
     yield from recomputing_counters(collected.with_caregivers(collected.sessions))
     yield MARK_BOOKS_ASSIGNED, {"books": sorted(collected.books)}
 
 
-def inserting_rows(collected: ImportRows) -> Operation[None]:
+def inserting_rows(collected: ImportRows) -> Steps[None]:
     """Locks the sessions before it adds their assignments, in the order of every other change."""
     for kind, at in ID.items():
         if rows := collected.rows[kind]:

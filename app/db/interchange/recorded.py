@@ -14,7 +14,7 @@ from app.db.answers import read_answers
 from app.db.facts import facts_of, member_of
 from app.db.moments import Moment, known_moment
 from app.db.reader.access import is_final
-from app.db.sql import Bulk, Operation, Statement, among, id_parameter, text_parameter
+from app.db.sql import Bulk, Statement, Steps, among, id_parameter, text_parameter
 from app.db.statements.erasing import erased_texts
 from app.db.tables import (
     ANSWER_SET,
@@ -93,12 +93,12 @@ ERASE_IMPORTED = Statement(
 )
 
 
-def reading_imported() -> Operation[dict[Key, str]]:
+def reading_imported() -> Steps[dict[Key, str]]:
     """The fingerprint of each imported row."""
     return {(kind, row_id): fingerprint for kind, row_id, fingerprint in (yield FIND_IMPORTED, {})}
 
 
-def saving_imported(rows: Iterable[Fingerprint], dropped: Iterable[Key] = ()) -> Operation[None]:
+def saving_imported(rows: Iterable[Fingerprint], dropped: Iterable[Key] = ()) -> Steps[None]:
     """Replaces the fingerprints of these rows and removes the dropped ones."""
     saved = list(rows)
     ids: dict[str, list[int]] = {}
@@ -131,7 +131,7 @@ FIND_CARE_IDS = {
 }
 
 
-def reading_rows(kind: str, ids: Collection[int], zone: ZoneInfo) -> Operation[dict[int, StoredRow]]:
+def reading_rows(kind: str, ids: Collection[int], zone: ZoneInfo) -> Steps[dict[int, StoredRow]]:
     """The stored rows with these ids, by id."""
     columns = LINE_TABLES[kind].c
     convert = {name: converter(columns[column].type, zone) for name, column in COLUMNS[kind].items()}
@@ -161,7 +161,7 @@ def to_minute(stored: datetime | str | None, zone: ZoneInfo) -> str | None:
     return local.astimezone(UTC).isoformat()
 
 
-def adding_answers(found: dict[int, StoredRow], zone: ZoneInfo) -> Operation[None]:
+def adding_answers(found: dict[int, StoredRow], zone: ZoneInfo) -> Steps[None]:
     for row in found.values():
         row.members["answers"] = None
     sets = yield FIND_SETS, {"ids": sorted(found)}

@@ -99,7 +99,7 @@ class ImportRows:
     def add_row(self, line: ImportLine) -> Parties | None:
         """Returns the caregiver and the client of the row, if it has them."""
         if isinstance(line, ClientLine):
-            self.refuse_erased("id", line.id)
+            self.reject_erased("id", line.id)
         values = vars(line)
         for parent, column, member in PARENTS[line.kind]:
             parties = self.require(parent, member, values[column])
@@ -125,15 +125,15 @@ class ImportRows:
         if (kind, row_id) in self.rejected:
             raise ParentRejected
         if kind == "client":
-            self.refuse_erased(member, row_id)
+            self.reject_erased(member, row_id)
         if row_id not in self.known[kind]:
             raise LineRejected(f"{member}: {row_id} does not exist before this line")
         parties = self.known[kind][row_id]
         if parties is not None:
-            self.refuse_erased(member, parties[1])
+            self.reject_erased(member, parties[1])
         return parties
 
-    def refuse_erased(self, member: str, client: int) -> None:
+    def reject_erased(self, member: str, client: int) -> None:
         if client in self.erased:
             raise LineRejected(f"{member}: client {client} is erased")
 

@@ -23,9 +23,9 @@ from sqlalchemy.sql.elements import UnaryExpression
 from app.db.reader.selection import AccessScope, ReaderRole, Shown
 from app.db.sql import (
     DatabaseKind,
-    Operation,
     PerDatabase,
     Statement,
+    Steps,
     Values,
     among,
     id_parameter,
@@ -156,7 +156,7 @@ class ReaderScope(NamedTuple):
     shown: dict[int, Shown]
 
 
-def reading_scope_values(access: AccessScope) -> Operation[Values]:
+def reading_scope_values(access: AccessScope) -> Steps[Values]:
     """Reads the caregivers of a client first."""
     values = scope_values(access)
     if access.client is not None:

@@ -36,8 +36,8 @@ from app.db.reader.selection import Link, PageRequest, Path, ReaderRole, Selecti
 from app.db.sql import (
     DatabaseKind,
     OnlyStatement,
-    Operation,
     Statement,
+    Steps,
     Values,
     among,
     compiled_statement,
@@ -67,7 +67,7 @@ class DocumentPlan(Plan):
     def statements(self) -> list[Statement]:
         return [self.statement]
 
-    def run(self, selection: Selection, values: Values) -> Operation[tuple[int | None, list[Any]]]:
+    def run(self, selection: Selection, values: Values) -> Steps[tuple[int | None, list[Any]]]:
         values = values | self.values_of_pages(selection)
         [(document,)] = yield OnlyStatement(self.statement, values)
         if len(document) > MAX_DOCUMENT:
@@ -92,7 +92,7 @@ def page_values(request: PageRequest) -> Values:
 
 def reading_page(
     table: Table, scope: ReaderScope, request: PageRequest, selection: Selection, counted: CountedBy
-) -> Operation[Page]:
+) -> Steps[Page]:
     if not (request.with_rows or request.with_total):
         return as_page([], has_next=False, request=request, total=None)
     shape = request.order, request.where, request.with_rows, request.with_total
@@ -109,7 +109,7 @@ def reading_page(
 
 def reading_ids(
     table: Table, scope: ReaderScope, ids: list[int], selection: Selection, where: tuple[Where, ...]
-) -> Operation[list[Row]]:
+) -> Steps[list[Row]]:
     is_single = len(ids) == 1
     key = ("document of ids", table, scope.role, where, is_single)
     plan: DocumentPlan = known_plan(selection, key) or (

@@ -14,7 +14,7 @@ from app.db.reader.plan_cache import Plan, finding_plan, known_plan, nodes_of
 from app.db.reader.plans import ChildPlan, Page, PlanNode, Queries, Row, as_page, note_shown, plan_rows
 from app.db.reader.queries import ROWS_OF_IDS, CountedBy, select_count, select_count_of_children, select_rows
 from app.db.reader.selection import PageRequest, ReaderRole, Selection, Where
-from app.db.sql import DatabaseKind, Operation, Statement, Values, compiled_statement, is_the_id
+from app.db.sql import DatabaseKind, Statement, Steps, Values, compiled_statement, is_the_id
 from app.db.tables import Table
 
 Read = tuple[Any, Values]  # a statement and its values
@@ -34,7 +34,7 @@ class LevelsPlan(Plan):
 
 def reading_page(
     table: Table, scope: ReaderScope, request: PageRequest, selection: Selection, counted: CountedBy
-) -> Operation[Page]:
+) -> Steps[Page]:
     shape = request.order, request.where, request.with_rows, request.with_total
     key = ("levels", table, scope.role, shape, counted)
     plan: LevelsPlan = known_plan(selection, key) or (
@@ -55,7 +55,7 @@ def reading_page(
 
 def reading_ids(
     table: Table, scope: ReaderScope, ids: list[int], selection: Selection, where: tuple[Where, ...]
-) -> Operation[list[Row]]:
+) -> Steps[list[Row]]:
     key = ("levels of ids", table, scope.role, where)
     plan: LevelsPlan = known_plan(selection, key) or (
         yield from finding_plan(selection, key, scope.kind, plan_of_ids, table, selection, scope.role, where)
@@ -114,7 +114,7 @@ def reading_node(
     read: Read,
     request: PageRequest | None = None,
     is_linked: bool = True,
-) -> Operation[list[Row]]:
+) -> Steps[list[Row]]:
     """The rows of a statement with their linked rows; the pages of several parents if `is_linked`."""
     found = yield read
     if not (node.children or node.shown) or not found:
@@ -152,7 +152,7 @@ def split_pages(found: list[Any], first: int, is_linked: bool) -> tuple[list[Any
 
 def reading_linked(
     child: ChildPlan, selection: Selection, parents: list[Any], values: Values
-) -> Operation[list[Any]]:
+) -> Steps[list[Any]]:
     """The linked rows of each parent row: a list, a page, or one row or None."""
     keys = [row[child.parent_index] for row in parents]
     ids = [key for key in dict.fromkeys(keys) if key is not None]

@@ -15,7 +15,7 @@ from weakref import ref
 
 from app.db.reader.plans import PlanNode
 from app.db.reader.selection import Selection
-from app.db.sql import DatabaseKind, LongWork, Operation, Statement
+from app.db.sql import DatabaseKind, LongWork, Statement, Steps
 
 MAX_WEIGHT = 4 * 2**20  # bytes, in each process; some hundred plans
 MAX_PLANS_OF_SELECTION = 16  # weak references
@@ -105,10 +105,10 @@ def known_plan(selection: Selection, key: Key) -> Any:
 
 def finding_plan(
     selection: Selection, key: Key, kind: DatabaseKind, build: Callable[..., P], *arguments: Any
-) -> Operation[P]:
+) -> Steps[P]:
     """The plan for this shape of selection, from the cache or newly built of the arguments and the kind.
 
-    Building takes a millisecond for each linked page, and an operation reads up to 50 root fields at once.
+    Building takes a millisecond for each linked page, and a request reads up to 50 root fields at once.
     """
     shape = (*key, kind, selection.shape)
     plan: Any = PLANS.get(shape)

@@ -1,4 +1,4 @@
-"""Read operations: a page of rows or rows by id, with their selected linked rows.
+"""Reads: a page of rows or rows by id, with their selected linked rows.
 
 levels.py reads them on SQLite, document.py on PostgreSQL, and on Citus wherever one machine has all rows.
 """
@@ -11,7 +11,7 @@ from app.db.reader.access import ReaderScope, reading_scope_values, scope_values
 from app.db.reader.plans import Page, Row, plan_rows
 from app.db.reader.queries import CountedBy
 from app.db.reader.selection import AccessScope, PageRequest, ReaderRole, Selection, Where
-from app.db.sql import DATABASE_KIND, Operation
+from app.db.sql import DATABASE_KIND, Steps
 from app.db.tables import Table
 
 __all__ = ["CountedBy", "Page", "Row", "get_rows", "list_rows", "rows_of_ids"]
@@ -23,7 +23,7 @@ def list_rows(
     request: PageRequest,
     selection: Selection,
     counted_by: CountedBy | None = None,
-) -> Operation[Page]:
+) -> Steps[Page]:
     """One page of a list."""
     counted = counted_by or CountedBy(table, None, request.where)
     reader, scope = yield from choosing_reader(access)
@@ -33,14 +33,14 @@ def list_rows(
 
 def get_rows(
     table: Table, access: AccessScope, ids: list[int], selection: Selection, where: tuple[Where, ...] = ()
-) -> Operation[list[Row]]:
+) -> Steps[list[Row]]:
     """The rows that the viewer may see, in the order of their ids."""
     reader, scope = yield from choosing_reader(access)
     rows: list[Row] = yield from reader.reading_ids(table, scope, ids, selection, where)
     return rows
 
 
-def choosing_reader(access: AccessScope) -> Operation[tuple[Any, ReaderScope]]:
+def choosing_reader(access: AccessScope) -> Steps[tuple[Any, ReaderScope]]:
     """The module for this database and viewer. PostgreSQL finds the caregivers of a client in the statement
     itself. Citus must know them before, to find the machines: one has all rows of a single caregiver."""
     (kind,) = yield DATABASE_KIND

@@ -11,7 +11,7 @@ from sqlalchemy import and_, delete, exists, func, or_, select
 from app.db.audit.records import DRAFTS, About, operator_record, recording
 from app.db.moments import known_moment
 from app.db.reader.access import has_caregiver_of, is_final, is_of_caregiver
-from app.db.sql import Operation, Statement, among, id_parameter, insert_if_absent, moment_parameter
+from app.db.sql import Statement, Steps, among, id_parameter, insert_if_absent, moment_parameter
 from app.db.statements.dispatch import SEARCH_LIMIT, has_state
 from app.db.tables import (
     ANSWER_SET,
@@ -26,10 +26,10 @@ from app.db.tables import (
 
 # Caregivers and ids, and the id to continue after if there are more.
 Found = tuple[list[tuple[int, int]], int | None]
-Find = Callable[[int, datetime], Operation[Found]]
+Find = Callable[[int, datetime], Steps[Found]]
 
 
-def finding(statement: Statement, after: int, before: datetime) -> Operation[Found]:
+def finding(statement: Statement, after: int, before: datetime) -> Steps[Found]:
     rows = yield statement, {"after": after, "before": before}
     return [(row[0], row[1]) for row in rows], rows[-1][1] if len(rows) == SEARCH_LIMIT else None
 
@@ -62,7 +62,7 @@ REMOVE_OLDER_MARKS = Statement(
 FIND_NEWEST_MARK = Statement(select(func.coalesce(func.max(EVENT_REMOVAL.c.last_event_id), 0)))
 
 
-def finding_events(after: int, before: datetime) -> Operation[Found]:
+def finding_events(after: int, before: datetime) -> Steps[Found]:
     """Ids and moments have the same order, so the search ends at the first younger event."""
     found: list[tuple[int, int]] = []
     rows = yield NEXT_EVENTS, {"after": after}
@@ -74,7 +74,7 @@ def finding_events(after: int, before: datetime) -> Operation[Found]:
     return found, rows[-1][1] if len(rows) == SEARCH_LIMIT else None
 
 
-def marking_removed(last: int, now: datetime) -> Operation[None]:
+def marking_removed(last: int, now: datetime) -> Steps[None]:
     """Runs before the removal: a subscription that resumes from `last` or earlier may miss events."""
     yield MARK_REMOVED, {"last": last, "now": now}
     yield REMOVE_OLDER_MARKS, {"last": last}
@@ -128,7 +128,7 @@ REMOVE_DRAFTS = Statement(
 )
 
 
-def removing_drafts(now: datetime, caregiver: int, drafts: list[int]) -> Operation[list[int]]:
+def removing_drafts(now: datetime, caregiver: int, drafts: list[int]) -> Steps[list[int]]:
     """Writes an audit record too, because drafts are texts of a client."""
     removed: dict[int, list[int]] = {}
     for client, draft in (yield REMOVE_DRAFTS, {"caregiver": caregiver, "ids": drafts}):

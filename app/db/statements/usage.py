@@ -12,8 +12,8 @@ from app.db.moments import known_moment
 from app.db.sql import (
     INSERT,
     DatabaseKind,
-    Operation,
     Statement,
+    Steps,
     insert_if_absent,
     moment_parameter,
     text_parameter,
@@ -65,13 +65,13 @@ REMOVE_OLD_USAGE = Statement(delete(LEGACY_USAGE).where(LEGACY_USAGE.c.day < tex
 REMOVE_OLD_DAYS = Statement(delete(LEGACY_DAY).where(LEGACY_DAY.c.day < text_parameter("day")))
 
 
-def adding_usage(calls: Iterable[Counted]) -> Operation[None]:
+def adding_usage(calls: Iterable[Counted]) -> Steps[None]:
     """Sorted, to avoid deadlocks between processes."""
     for counted in sorted(calls):
         yield ADD_USAGE, counted._asdict()
 
 
-def beginning_day(day: str, since: datetime, oldest: str) -> Operation[None]:
+def beginning_day(day: str, since: datetime, oldest: str) -> Steps[None]:
     yield ADD_DAY, {"day": day, "since": since}
     yield REMOVE_OLD_USAGE, {"day": oldest}
     yield REMOVE_OLD_DAYS, {"day": oldest}
@@ -101,7 +101,7 @@ class StoredUsage:
     days: list[tuple[str, datetime]]  # with the start of counting
 
 
-def reading_usage(first: str) -> Operation[StoredUsage]:
+def reading_usage(first: str) -> Steps[StoredUsage]:
     rows = yield FIND_USAGE, {"first": first}
     usage = [Counted._make((*columns, known_moment(last_date))) for *columns, last_date in rows]
     last = {(path, role): known_moment(moment) for path, role, moment in (yield FIND_LAST_USES, {})}

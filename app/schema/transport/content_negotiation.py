@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 from app.http.errors import Failure
 from app.http.messages import JSON
 
-NEWER = "application/graphql-response+json"
-NEWER_JSON = (JSON[0], f"{NEWER}; charset=utf-8".encode())
+GRAPHQL = "application/graphql-response+json"
+GRAPHQL_JSON = (JSON[0], f"{GRAPHQL}; charset=utf-8".encode())
 EVENT_STREAM = "text/event-stream"
 MAX_CACHED = 256  # characters of a header in the cache
 MAX_RANGES = 64  # more are ignored
@@ -24,26 +24,24 @@ NOT_GRAPHQL = (413, 415)  # the body was not read, so the response is not a Grap
 class Accepted(NamedTuple):
     """What the Accept header of a request selects."""
 
-    newer: bool = False  # application/graphql-response+json; else application/json
+    graphql: bool = False  # application/graphql-response+json; else application/json
     streams: bool = False  # event streams are accepted, which subscriptions need
     prefers_stream: bool = False  # for a single result, too
     nothing: bool = False  # no supported media type
 
     def status(self, failure: Failure) -> int:
-        return failure.newer if self.newer else failure.older
+        return failure.graphql if self.graphql else failure.json
 
     def status_with_errors(self, response: dict[str, Any]) -> int:
         """The status of a result with errors. Errors of fields have a path; their codes may be those of an
         invalid document."""
-        if self.newer and response["data"] is not None:
+        if self.graphql and response["data"] is not None:
             return PARTIAL_SUCCESS
         errors = response["errors"]
         codes = {error["extensions"]["code"] for error in errors}
         is_executed = any("path" in error for error in errors)
-        found = (
-            each for each in OF_RESULTS if each.code in codes and not (is_executed and each.older == 200)
-        )
-        return next(map(self.status, found), PARTIAL_SUCCESS if self.newer else 200)
+        found = (each for each in OF_RESULTS if each.code in codes and not (is_executed and each.json == 200))
+        return next(map(self.status, found), PARTIAL_SUCCESS if self.graphql else 200)
 
 
 def negotiate(accept: str | None) -> Accepted:
@@ -54,13 +52,13 @@ def negotiate(accept: str | None) -> Accepted:
 
 def read_accept(accept: str) -> Accepted:
     ranges = dict(map(read_range, accept.lower().split(",", MAX_RANGES)[:MAX_RANGES]))
-    newer, json = quality(ranges, NEWER), quality(ranges, "application/json")
+    graphql, json = quality(ranges, GRAPHQL), quality(ranges, "application/json")
     events = ranges.get(EVENT_STREAM, 0.0)
     return Accepted(
-        newer=newer > json or (0 < newer == json and NEWER in ranges),
+        graphql=graphql > json or (0 < graphql == json and GRAPHQL in ranges),
         streams=events > 0,
-        prefers_stream=events > max(newer, json),
-        nothing=not (newer or json or events),
+        prefers_stream=events > max(graphql, json),
+        nothing=not (graphql or json or events),
     )
 
 

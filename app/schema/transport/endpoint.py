@@ -35,7 +35,7 @@ from app.http.messages import (
 )
 from app.schema.schema import Schema
 from app.schema.transport.content_negotiation import (
-    NEWER_JSON,
+    GRAPHQL_JSON,
     NOT_GRAPHQL,
     PARTIAL_SUCCESS,
     Accepted,
@@ -99,8 +99,8 @@ class Endpoint:
         elif accepted.prefers_stream and reply.status in HAS_RESULT and scope["method"] == "POST":
             await send_result_as_events(scope, send, reply, request_id)
         else:
-            if accepted.newer and reply.status not in NOT_GRAPHQL:
-                reply = Reply(reply.body, reply.status, reply.headers, NEWER_JSON)
+            if accepted.graphql and reply.status not in NOT_GRAPHQL:
+                reply = Reply(reply.body, reply.status, reply.headers, GRAPHQL_JSON)
             await send_reply(scope, send, reply, request_id)
 
     async def respond(
@@ -189,7 +189,7 @@ class Endpoint:
         response, status = response_body(result, context.request_id), 200
         if "errors" in response:
             status = accepted.status_with_errors(response)
-            if accepted.newer and status not in HAS_RESULT:
+            if accepted.graphql and status not in HAS_RESULT:
                 del response["data"]
         try:
             body = write_response(self.schema, response, context)

@@ -14,15 +14,15 @@ from strawberry.schema.exceptions import CannotGetOperationTypeError
 from strawberry.types import ExecutionResult
 from strawberry.types.graphql import OperationType
 
-from app.auth.authenticator import Authenticator, viewer_for
-from app.auth.refusals import Reason, refusal_for
+from app.auth.authenticator import Authenticator, finding_viewer
+from app.auth.rejections import Reason, rejection_for
 from app.auth.tokens import Identity
 from app.care.context import Context, Viewer, utc_now
 from app.care.errors import NotSignedIn
 from app.care.subscriptions import EventFilter, EventPosition, read_events
 from app.db.drivers.interface import DatabaseUnavailable
 from app.db.event_log import LoggedEvent
-from app.db.sql import Operation
+from app.db.sql import Steps
 from app.engine.schema import PreparingSchema
 from app.events.notifications import Notifier
 from app.http.errors import RequestRejected
@@ -46,7 +46,7 @@ class SubscriptionContext(Context):
     """The context of an operation over an event stream or a websocket, which outlives a request."""
 
     reauthenticate: Callable[[], Awaitable[Context]]  # a context with the current time
-    account: Callable[[], Operation[Viewer]]  # raises if the account is disabled, or another person's now
+    account: Callable[[], Steps[Viewer]]  # raises if the account is disabled, or another person's now
     ends_at: float  # expiry of the token, by the event loop's clock
     notifier: Notifier
     scope: Scope
@@ -74,8 +74,8 @@ async def extend_context(context: Context, scope: Scope, authorization: str | No
     )
 
 
-def finding_same(identity: Identity, viewer: Viewer) -> Operation[Viewer]:
-    found = yield from viewer_for(identity)
+def finding_same(identity: Identity, viewer: Viewer) -> Steps[Viewer]:
+    found = yield from finding_viewer(identity)
     check_same(found, viewer)
     return found
 
@@ -84,7 +84,7 @@ def check_same(found: Viewer | None, viewer: Viewer | None) -> None:
     """After an erasure an operator may link the user name to another person. What the erased person opened
     ends, and is not continued for the new one."""
     if found != viewer:
-        raise refusal_for(Reason.UNKNOWN_ACCOUNT)
+        raise rejection_for(Reason.UNKNOWN_ACCOUNT)
 
 
 # --- results --------------------------------------------------------------------------------------

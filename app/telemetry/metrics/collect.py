@@ -24,7 +24,7 @@ from prometheus_client.core import (
 from prometheus_client.utils import floatToGoString
 
 from app.auth.keys import KeySet
-from app.auth.refusals import Reason
+from app.auth.rejections import Reason
 from app.db.admin.backlog import Backlog, reading_backlog
 from app.db.drivers.interface import Database, sqlite_path
 from app.db.drivers.waiting_commits import reading_waiting_commits
@@ -105,7 +105,7 @@ histogram = partial(family_of, HistogramMetricFamily, zero=Histogram())
 
 # --- requests -------------------------------------------------------------------------------------
 
-GRAPHQL = {200, PARTIAL_SUCCESS, *(status for each in Failure for status in (each.newer, each.older))}
+GRAPHQL = {200, PARTIAL_SUCCESS, *(status for each in Failure for status in (each.graphql, each.json))}
 LEGACY = {200, *(each.legacy for each in Failure)}
 REJECTED = {204, 403, 404, 405, 500}  # of other methods; 204 and 403: CORS preflights
 # The methods of each route with their statuses, and the statuses of all other methods.
@@ -168,7 +168,7 @@ def request_metrics(sources: MetricSources) -> Iterator[Metric]:
     text = "Requests rejected by a limit."
     yield counter("care_limit_refusals", text, counters.limits, "limit", known=LIMIT_LABELS)
     text = "Rejected bearer tokens."
-    yield counter("care_tokens_refused", text, counters.refused_tokens, "reason", known=Reason)
+    yield counter("care_tokens_refused", text, counters.rejected_tokens, "reason", known=Reason)
     streams, sockets = counters.streams, counters.sockets
     yield counter("care_event_streams", "Event streams opened.", streams["opened"])
     yield gauge("care_event_streams_open", "Open event streams.", streams["opened"] - streams["closed"])

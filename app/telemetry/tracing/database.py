@@ -15,10 +15,10 @@ from app.db.sql import (
     Bulk,
     DatabaseKind,
     LongWork,
-    Operation,
     Repeatable,
     Statement,
     Step,
+    Steps,
     Together,
     changes_of,
 )
@@ -53,7 +53,7 @@ def connection_attributes(url: str) -> Attributes:
 
 
 class TracedDatabase:
-    """Adds a span for each statement of a traced request or operation, and for each change of the dispatcher,
+    """Adds a span for each statement of a traced request, and for each change of the dispatcher,
     which belongs to none. The dispatcher's reads have no span, because it polls."""
 
     def __init__(self, db: Database, url: str, tracer: Tracer) -> None:
@@ -62,54 +62,52 @@ class TracedDatabase:
         self.attributes = connection_attributes(url)
         self.kind: DatabaseKind = "sqlite" if url.startswith("sqlite:") else "postgresql"
 
-    async def read(self, operation: Operation[Result]) -> Result:
-        return await self.db.read(self.traced(operation))
+    async def read(self, steps: Steps[Result]) -> Result:
+        return await self.db.read(self.traced(steps))
 
-    async def write(self, operation: Operation[Result] | Repeatable[Result]) -> Result:
+    async def write(self, steps: Steps[Result] | Repeatable[Result]) -> Result:
         if get_current_span().get_span_context().is_valid:
-            return await self.write_traced(operation)
+            return await self.write_traced(steps)
         options = span_options(SpanKind.INTERNAL, {})
-        with self.tracer.start_as_current_span(name_of(operation), **options) as span:
+        with self.tracer.start_as_current_span(name_of(steps), **options) as span:
             try:
-                return await self.write_traced(operation)
+                return await self.write_traced(steps)
             except Exception as fault:
                 set_error(span, class_of(fault))
                 raise
 
-    async def write_traced(self, operation: Operation[Result] | Repeatable[Result]) -> Result:
-        if isinstance(operation, Repeatable):
-            return await self.db.write(Repeatable(lambda: self.traced(operation.begin())))
-        return await self.db.write(self.traced(operation))
+    async def write_traced(self, steps: Steps[Result] | Repeatable[Result]) -> Result:
+        if isinstance(steps, Repeatable):
+            return await self.db.write(Repeatable(lambda: self.traced(steps.begin())))
+        return await self.db.write(self.traced(steps))
 
-    def traced(self, operation: Operation[Result]) -> Operation[Result]:
-        """Captures the current span here, because the operation may run in another thread."""
+    def traced(self, steps: Steps[Result]) -> Steps[Result]:
+        """Captures the current span here, because the steps may run in another thread."""
         if not get_current_span().is_recording():
-            return operation
-        return self.traced_steps(operation, get_current())
+            return steps
+        return self.traced_steps(steps, get_current())
 
-    def traced_steps(
-        self, operation: Operation[Result], context: Context
-    ) -> Generator[Step, list[Any], Result]:
+    def traced_steps(self, steps: Steps[Result], context: Context) -> Generator[Step, list[Any], Result]:
         try:
-            step = next(operation)
+            step = next(steps)
             while True:
                 if step is DATABASE_KIND or isinstance(step, LongWork):
-                    step = operation.send((yield step))
+                    step = steps.send((yield step))
                     continue
                 span = self.start_span(step, context)
                 try:
                     rows = yield step
-                except GeneratorExit as closed:  # the driver closes the operation after an error, its context
+                except GeneratorExit as closed:  # the driver closes the steps after an error, its context
                     end_failed(span, closed.__context__)
                     raise
                 if not isinstance(step, Together):
                     span.set_attribute("db.response.returned_rows", len(rows))
                 span.end()
-                step = operation.send(rows)
+                step = steps.send(rows)
         except StopIteration as end:
             return end.value  # type: ignore[no-any-return]
         finally:
-            operation.close()
+            steps.close()
 
     def start_span(self, step: Step, context: Context) -> Span:
         attributes = attributes_of(step, self.kind)
@@ -124,7 +122,7 @@ class TracedDatabase:
         return self.db.occupancy()
 
 
-def name_of(change: Operation[Any] | Repeatable[Any]) -> str:
+def name_of(change: Steps[Any] | Repeatable[Any]) -> str:
     """The function that makes the change."""
     function: Any = change.begin if isinstance(change, Repeatable) else change
     return f"dispatcher {getattr(function, 'func', function).__name__}"

@@ -41,15 +41,15 @@ ERRORS: dict[Reason, tuple[type[CareError], str]] = {  # for the client
 }
 
 
-def refusal_for(reason: Reason) -> CareError:
+def rejection_for(reason: Reason) -> CareError:
     """Returns the error for the client. Its message does not reveal the exact reason."""
     kind, message = ERRORS.get(reason, (NotSignedIn, "the bearer token is not valid"))
-    refusal = kind(message)
-    refusal.reason = reason
-    return refusal
+    rejection = kind(message)
+    rejection.reason = reason
+    return rejection
 
 
-class RefusalLog:
+class RejectionLog:
     """Counts rejected tokens by reason. Logs MAX_LOGGED per minute, or all with CARE_LOG_REQUESTS."""
 
     def __init__(self, logs_all: bool) -> None:
@@ -58,11 +58,11 @@ class RefusalLog:
         self.began = self.ticks()
         self.logged = 0
 
-    def note(self, refusal: CareError, request_id: str) -> None:
-        reason = refusal.reason
+    def note(self, rejection: CareError, request_id: str) -> None:
+        reason = rejection.reason
         if reason is None:  # the error is not about the token
             return
-        counters.refused_tokens[reason] += 1
+        counters.rejected_tokens[reason] += 1
         if self.ticks() - self.began >= MINUTE:
             self.began, self.logged = self.ticks(), 0
         self.logged += 1

@@ -1,4 +1,4 @@
-"""Small operations on modules, and a database that is open while a test uses it."""
+"""Small steps on modules, and a database that is open while a test uses it."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -8,14 +8,14 @@ from sqlalchemy import text
 
 from app.db.drivers.factory import open_database
 from app.db.drivers.interface import Database
-from app.db.sql import Operation, Statement
+from app.db.sql import Statement, Steps
 from tests.db import raw
 
 Result = TypeVar("Result")
 
 
 class Broken(Exception):
-    """An error that an operation raises."""
+    """An error that steps raise."""
 
 
 def sql(statement: str) -> Statement:
@@ -44,22 +44,22 @@ def with_database(url: str, use: Callable[[Database], Awaitable[Result]], **opti
     return asyncio.run(used())
 
 
-def adding(name: str) -> Operation[str]:
+def adding(name: str) -> Steps[str]:
     yield add_module(name), {}
     return name
 
 
-def adding_and_failing(fault: Exception | None) -> Operation[None]:
+def adding_and_failing(fault: Exception | None) -> Steps[None]:
     yield add_module("never"), {}
     if fault is not None:
         raise fault
     yield sql("INSERT INTO book (module_id, name, is_test) VALUES (77, 'x', false)"), {}
 
 
-def counting() -> Operation[int]:
+def counting() -> Steps[int]:
     return int((yield COUNT_MODULES, {})[0][0])
 
 
-def running(statement: str) -> Operation[Any]:
+def running(statement: str) -> Steps[Any]:
     rows = yield sql(statement), {}
     return rows[0][0] if rows else None
