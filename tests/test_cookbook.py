@@ -91,7 +91,7 @@ def test_an_error_is_documented_with_its_status_and_whether_to_retry(failure: Fa
     same_code = [each for each in Failure if each.code == failure.code]
     statuses, action = documented_errors()[failure.code]
 
-    assert statuses <= {each.newer for each in same_code}
+    assert statuses <= {each.graphql for each in same_code}
     if failure.is_of_result and failure.json != 200:
         assert failure.graphql in statuses
     is_retried = re.search("(?<!not )wait|with the same", action) is not None
