@@ -30,7 +30,7 @@ alone: .venv/ready  ## the service's fast tests in a copy without moving_over
 pythons: .venv/ready  ## a fast part of the tests on every other Python of at least 3.11 that is found
 	@$(PY) -m supply.pythons
 
-soak: .venv/ready  ## long tests: SOAK_KILLS=100 and SOAK_ACKNOWLEDGEMENTS=20000 on each database, SOAK_FAILOVERS=20, fuzzing; then attacks
+soak: .venv/ready  ## long tests: SOAK_KILLS=100 and SOAK_ACKNOWLEDGEMENTS=20000 on each database, SOAK_FAILOVERS=20, fuzzing, histories; then attacks
 	$(PY) -m pytest -m soak -s -rs
 	$(PY) bench/attacks/run.py
 

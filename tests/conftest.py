@@ -27,7 +27,7 @@ from tests.factories import NOW, Prepare, Records
 from tests.postgres import Copies, create_database, folder_in_memory, running_postgres, url_of
 
 # These take longest by the file, and begin first: the short ones fill what is left at the end.
-FIRST = ("crash", "live", "fuzz", "engine", "db")
+FIRST = ("crash", "history", "live", "fuzz", "engine", "db")
 # The time zone of the tests and of the processes that they start. No result may depend on it. The value is a
 # POSIX rule, so the machine needs no time zone database.
 SUMMER_TIME = "CET-1CEST,M3.5.0,M10.5.0/3"

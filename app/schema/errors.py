@@ -33,9 +33,7 @@ class UserError:
 
 def user_errors(rejection: Rejected) -> list[UserError]:
     """One error per field, so that a form can show each next to its field."""
-    rejection.__traceback__ = (
-        None  # a failed write holds its error, which would hold the request's frames
-    )
+    rejection.__traceback__ = None  # a failed write holds its error, which would hold the request's frames
     if isinstance(rejection, WrongAnswers):
         return [
             UserError(code=each.code, field=path_of_answer(each), message=each.message)

@@ -60,6 +60,10 @@ class Person:
         )
 
 
+class Unavailable(Exception):
+    """The service is overloaded, or its database does not run."""
+
+
 @dataclass
 class Stream:
     """The events of a subscription."""
@@ -127,7 +131,9 @@ def subscribe_by_event_stream(person: Person, query: str, **variables: Any) -> I
                 headers={**person.headers, "accept": "text/event-stream"},
             )
         )
-        assert response.headers["content-type"].startswith("text/event-stream"), response.headers
+        if response.status_code == 503:
+            raise Unavailable(response.read())
+        assert response.headers["content-type"].startswith("text/event-stream"), response.read()
         yield Stream(events(response.iter_lines()))
 
 

@@ -1,0 +1,158 @@
+"""Runs two changes on two connections of PostgreSQL, one statement at a time, in each possible order."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from app.db.drivers.interface import Database, DatabaseUnavailable
+from app.db.drivers.postgres import CONFLICTS, raising_unavailable, run_step
+from app.db.sql import OnlyStatement, Repeatable, Steps
+
+Result = TypeVar("Result")
+WAITS = "SELECT cardinality(pg_blocking_pids($1)) > 0"
+TIMEOUT = 30
+
+
+@dataclass(eq=False)
+class SteppedDatabase:
+    """Waits for a turn before each statement of a change, and before its commit."""
+
+    connection: Any
+    db: Database  # for reads
+    turn: asyncio.Event = field(default_factory=asyncio.Event)
+    arrived: asyncio.Event = field(default_factory=asyncio.Event)  # it waits for a turn, or has ended
+    has_ended: bool = False
+
+    async def read(self, steps: Steps[Result]) -> Result:
+        return await self.db.read(steps)
+
+    async def write(self, repeatable: Repeatable[Result]) -> Result:
+        """Begins again after a deadlock, as the driver does."""
+        while True:
+            try:
+                return await self.perform(iter(repeatable))
+            except DatabaseUnavailable as fault:
+                if not isinstance(fault.__cause__, CONFLICTS):
+                    raise
+
+    async def perform(self, steps: Steps[Result]) -> Result:
+        step = next(steps)
+        assert not isinstance(step, OnlyStatement)
+        await self.wait()
+        transaction = self.connection.transaction()
+        await transaction.start()
+        try:
+            while True:
+                with raising_unavailable():
+                    rows = await run_step(self.connection, "postgresql", step)
+                step = steps.send(rows)
+                await self.wait()
+        except StopIteration as end:
+            await self.wait()
+            await transaction.commit()
+            return end.value  # type: ignore[no-any-return]
+        except BaseException:
+            await transaction.rollback()
+            raise
+
+    async def wait(self) -> None:
+        self.arrived.set()
+        await self.turn.wait()
+        self.turn.clear()
+
+    async def close(self) -> None:
+        await self.connection.close()
+
+
+Change = Callable[[Database], Awaitable[str]]  # returns its outcome
+
+
+@dataclass
+class Played:
+    order: list[int] = field(default_factory=list)
+    choices: list[list[int]] = field(default_factory=list)  # at each place of the order, who could have run
+    outcomes: list[str] = field(default_factory=list)
+
+    def next_order(self) -> list[int] | None:
+        """Differs at the last place at which the other could have run, and had not."""
+        for at in range(len(self.order) - 1, -1, -1):
+            if self.order[at] == 0 and self.choices[at] == [0, 1]:
+                return [*self.order[:at], 1]
+        return None
+
+
+@dataclass
+class Interleaver:
+    one: SteppedDatabase
+    other: SteppedDatabase
+    observer: Any
+
+    async def play(self, changes: Sequence[Change], wanted: Sequence[int]) -> Played:
+        """Follows the order as far as it goes, and then lets the first one run that can."""
+        played = Played()
+        databases = [self.one, self.other]
+        tasks = []
+        for database, change in zip(databases, changes, strict=True):
+            database.turn.clear()
+            database.arrived.clear()
+            database.has_ended = False
+            tasks.append(asyncio.create_task(self.run(database, change)))
+        await asyncio.gather(*(database.arrived.wait() for database in databases))
+        blocked: set[int] = set()
+        async with asyncio.timeout(TIMEOUT):
+            while not all(database.has_ended for database in databases):
+                blocked = {each for each in blocked if not databases[each].arrived.is_set()}
+                possible = [each for each in (0, 1) if not databases[each].has_ended and each not in blocked]
+                if not possible:
+                    await asyncio.sleep(0.01)  # until PostgreSQL ends the deadlock
+                    continue
+                at = len(played.order)
+                chosen = wanted[at] if at < len(wanted) and wanted[at] in possible else possible[0]
+                played.order.append(chosen)
+                played.choices.append(possible)
+                if await self.step(databases[chosen]):
+                    blocked.add(chosen)
+                # What the blocked one waited for may have ended with this step.
+                await self.until_settled([databases[each] for each in blocked])
+            played.outcomes = [await task for task in tasks]
+        return played
+
+    async def run(self, database: SteppedDatabase, change: Change) -> str:
+        try:
+            return await change(database)
+        finally:
+            database.has_ended = True
+            database.arrived.set()
+
+    async def step(self, database: SteppedDatabase) -> bool:
+        """Runs one statement. Returns whether it waits for a lock."""
+        database.arrived.clear()
+        database.turn.set()
+        return await self.until_settled([database])
+
+    async def until_settled(self, databases: list[SteppedDatabase]) -> bool:
+        """Waits until each has arrived at its next turn, or waits for a lock."""
+        for database in databases:
+            process = database.connection.get_server_pid()
+            while not database.arrived.is_set():
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(0.001):  # between two looks
+                        await database.arrived.wait()
+                if not database.arrived.is_set() and await self.observer.fetchval(WAITS, process):
+                    return True
+        return False
+
+
+@asynccontextmanager
+async def interleaving(url: str, db: Database) -> AsyncIterator[Interleaver]:
+    import asyncpg
+
+    connections = [await asyncpg.connect(url) for _ in range(3)]
+    try:
+        one, other = (SteppedDatabase(each, db) for each in connections[:2])
+        yield Interleaver(one, other, connections[2])
+    finally:
+        for each in connections:
+            await each.close()
