@@ -26,7 +26,7 @@ from app.db.drivers.interface import DatabaseError, sqlite_path
 from app.db.drivers.sqlite import check_sqlite
 from app.dev.assets import asset_route
 from app.dev.building import read_built
-from app.dev.ide.page import page_maker
+from app.dev.graphiql import page_maker
 from app.dev.tokens import has_own_keys, public_key, reject_own_key
 from app.engine.schema import EngineOptions
 from app.events.dispatcher import dispatching

@@ -19,7 +19,7 @@ from app.settings import Settings
 from app.version import own_version
 
 TEMPLATE = (Path(__file__).parent / "start.html").read_text(encoding="utf-8")
-DEMO_USERS = {Role.CAREGIVER: "a caregiver, Mara Lind", Role.CLIENT: "a client, Jonas Berg"}
+DEMO_PEOPLE = {Role.CAREGIVER: "a caregiver, Mara Lind", Role.CLIENT: "a client, Jonas Berg"}
 EXTERNAL_ISSUER = "<p>The settings name an external token issuer, so this service issues no tokens.</p>"
 NOT_LOCAL = "<p>Tokens are shown only to a browser on the same machine, under <code>localhost</code>.</p>"
 USE = (
@@ -43,7 +43,7 @@ def start_page(settings: Settings, tokens: Mapping[Role, str], now: datetime) ->
 
 def token_blocks(tokens: Mapping[Role, str]) -> str:
     blocks = [
-        f'<h3>For {DEMO_USERS[role]}</h3>\n<div class="token">{code(token)}</div>\n'
+        f'<h3>For {DEMO_PEOPLE[role]}</h3>\n<div class="token">{code(token)}</div>\n'
         for role, token in tokens.items()
     ]
     return "".join([USE, *blocks]) if blocks else NOT_LOCAL
