@@ -112,8 +112,8 @@ def create_app(
                 stop_on_signals(admission.start_draining, notifier.stop, settings.drain_seconds, vitals)
             )
             if settings.metrics_port:
-                from app.telemetry.metrics.aggregation import serve_metrics
                 from app.telemetry.metrics.collect import MetricSources
+                from app.telemetry.metrics.server import serve_metrics
 
                 sources = MetricSources(
                     settings.database,

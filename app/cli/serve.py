@@ -51,7 +51,7 @@ def run_server(
             raise SettingsError("CARE_METRICS_PORT is the port of the service; metrics need another port")
         reject_taken_metrics_port(settings)
         if workers > 1:
-            from app.telemetry.metrics.aggregation import start_aggregator
+            from app.telemetry.metrics.server import start_aggregator
 
             start_aggregator(settings)
     signal.signal(signal.SIGINT, exit_normally)

@@ -65,8 +65,8 @@ async def dispatch_until_stopped(
             if tracing:
                 stack.enter_context(tracing.opened())
             if settings.metrics_port:
-                from app.telemetry.metrics.aggregation import serve_metrics
                 from app.telemetry.metrics.collect import MetricSources
+                from app.telemetry.metrics.server import serve_metrics
 
                 sources = MetricSources(settings.database, db, has_webhook=webhook is not None)
                 await stack.enter_async_context(serve_metrics(settings, sources))

@@ -122,8 +122,8 @@ def test_telemetry_libraries_are_imported_only_if_enabled() -> None:
     assert found == {
         f"telemetry/{path}.py"
         for path in (
-            "metrics/aggregation",
             "metrics/collect",
+            "metrics/server",
             "tracing/database",
             "tracing/operations",
             "tracing/provider",
