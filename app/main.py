@@ -49,7 +49,7 @@ from app.settings import Settings, SettingsError, read_settings
 from app.telemetry.redaction import redact_logs
 
 if TYPE_CHECKING:
-    from app.telemetry.tracing.provider import Tracing
+    from app.telemetry.tracing.requests import Tracing
 
 logger = logging.getLogger("care")
 

@@ -26,7 +26,7 @@ from app.server.background import keep_running
 from app.settings import Settings
 from app.telemetry.metrics import server as metrics_server
 from app.telemetry.metrics.server import FOLDER, serve_tcp, start_aggregator
-from app.telemetry.tracing.provider import Tracing
+from app.telemetry.tracing.requests import Tracing
 from tests.audit.test_recording import a_record
 from tests.callers import Gateway, opened
 from tests.db import raw

@@ -27,7 +27,7 @@ from app.telemetry.logs import config_of
 from app.telemetry.redaction import redact_logs
 
 if TYPE_CHECKING:
-    from app.telemetry.tracing.provider import Tracing
+    from app.telemetry.tracing.requests import Tracing
 
 STATES = click.Choice([state.lower() for state in DeliveryState])
 
