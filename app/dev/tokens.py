@@ -21,6 +21,7 @@ from starlette.types import Scope
 from app.auth.key_sources import is_loopback
 from app.care.context import Role, utc_now
 from app.dev.quickstart import DEMO_USERS
+from app.http.cors import LOCAL_HOST
 from app.http.messages import header
 from app.settings import Settings, SettingsError
 
@@ -34,7 +35,6 @@ PROXY_HEADERS = (
     b"true-client-ip",
     b"cf-",
 )
-LOCAL_HOST = re.compile(r"(?:localhost|127\.0\.0\.1|\[::1\])(?::[0-9]{1,5})?", re.IGNORECASE)
 
 
 def has_own_keys(settings: Settings) -> bool:
@@ -130,5 +130,7 @@ def is_local(scope: Scope) -> bool:
     """
     if any(name.startswith(PROXY_HEADERS) for name, _ in scope["headers"]):
         return False
-    client, host = scope.get("client"), header(scope, b"host") or ""
-    return client is not None and is_loopback(client[0]) and LOCAL_HOST.fullmatch(host) is not None
+    if not re.fullmatch(LOCAL_HOST, header(scope, b"host") or "", re.IGNORECASE):
+        return False
+    client = scope.get("client")
+    return client is not None and is_loopback(client[0])
