@@ -182,11 +182,10 @@ def request_metrics(sources: MetricSources) -> Iterator[Metric]:
     yield counter("care_graphql_errors", "Errors in GraphQL responses.", counters.codes, "code", known=codes)
     names = {*sources.operations, OTHER} if sources.operations else ()
     text = "Seconds to execute a GraphQL operation over HTTP, by its name in the manifest."
-    operations = {name: counters.operations[name] for name in names}
-    yield histogram("care_graphql_operation_duration_seconds", text, operations, "operation")
+    seconds = counters.operations
+    yield histogram("care_graphql_operation_duration_seconds", text, seconds, "operation", known=names)
     text = "GraphQL operations over HTTP whose response has errors, by their name in the manifest."
-    faults = {name: counters.operation_faults[name] for name in names}
-    yield counter("care_graphql_operation_errors", text, faults, "operation")
+    yield counter("care_graphql_operation_errors", text, counters.operation_faults, "operation", known=names)
 
 
 # --- the process ----------------------------------------------------------------------------------
