@@ -31,8 +31,8 @@ from app.db.drivers.waiting_commits import reading_waiting_commits
 from app.events.notifications import Notifier
 from app.http.errors import Failure
 from app.http.health import HEALTH
-from app.http.paths import ASSIGNMENTS, SESSIONS
-from app.http.router import ANY_LEGACY, CLOSE_CODES, METHODS, ONE_ASSIGNMENT
+from app.http.paths import ASSIGNMENTS, ONE_ASSIGNMENT, SESSIONS
+from app.http.router import ANY_LEGACY, CLOSE_CODES, METHODS
 from app.schema.transport.content_negotiation import PARTIAL_SUCCESS
 from app.server.admission import AdmissionControl
 from app.server.rejections import INVALID_HTTP, LIMITS
