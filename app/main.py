@@ -26,7 +26,7 @@ from app.db.drivers.interface import DatabaseError, sqlite_path
 from app.db.drivers.sqlite import check_sqlite
 from app.dev.assets import asset_route
 from app.dev.building import read_built
-from app.dev.ide.page import page_maker
+from app.dev.graphiql import page_maker
 from app.dev.tokens import has_own_keys, public_key, reject_own_key
 from app.engine.schema import EngineOptions
 from app.events.dispatcher import dispatching
@@ -49,7 +49,7 @@ from app.settings import Settings, SettingsError, read_settings
 from app.telemetry.redaction import redact_logs
 
 if TYPE_CHECKING:
-    from app.telemetry.tracing.provider import Tracing
+    from app.telemetry.tracing.requests import Tracing
 
 logger = logging.getLogger("care")
 
@@ -112,8 +112,8 @@ def create_app(
                 stop_on_signals(admission.start_draining, notifier.stop, settings.drain_seconds, vitals)
             )
             if settings.metrics_port:
-                from app.telemetry.metrics.aggregation import serve_metrics
                 from app.telemetry.metrics.collect import MetricSources
+                from app.telemetry.metrics.server import serve_metrics
 
                 sources = MetricSources(
                     settings.database,

@@ -24,10 +24,9 @@ from app.main import create_app
 from app.rest_compat.usage import Usage, write_usage
 from app.server.background import keep_running
 from app.settings import Settings
-from app.telemetry.metrics import aggregation
-from app.telemetry.metrics.aggregation import FOLDER, start_aggregator
-from app.telemetry.metrics.http_server import serve_tcp
-from app.telemetry.tracing.provider import Tracing
+from app.telemetry.metrics import server as metrics_server
+from app.telemetry.metrics.server import FOLDER, serve_tcp, start_aggregator
+from app.telemetry.tracing.requests import Tracing
 from tests.audit.test_recording import a_record
 from tests.callers import Gateway, opened
 from tests.db import raw
@@ -227,7 +226,7 @@ def test_a_failed_collection_of_metrics_is_a_500_and_the_server_continues(
 ) -> None:
     faults: list[Exception] = [OSError("the disk"), MemoryError()]
 
-    async def notify(path: str) -> bytes:
+    async def notify() -> bytes:
         if faults:
             raise faults.pop()
         return b"care 1\n"
@@ -261,7 +260,7 @@ def test_the_metrics_aggregator_retries_a_port_in_use(
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    monkeypatch.setattr(aggregation, "keep_running", partial(keep_running, pause=0.01))
+    monkeypatch.setattr(metrics_server, "keep_running", partial(keep_running, pause=0.01))
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         start_aggregator(settings.model_copy(update={"metrics_port": port}))

@@ -7,7 +7,7 @@ from graphql import parse, print_ast
 
 from app.db.admin.demo import demo_lines
 from app.db.interchange.load import importing
-from app.dev.ide.examples import EXAMPLES
+from app.dev.graphiql import EXAMPLES
 from app.http.errors import Failure
 from app.main import schema_of_service
 from app.settings import Settings

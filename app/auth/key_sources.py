@@ -10,8 +10,9 @@ from typing import Any
 from urllib.error import URLError
 from urllib.parse import urlsplit
 
-from app.auth.limited_http import ResponseTooLong, limited, words_for
+from app.auth.limited_http import ResponseTooLong, limited
 from app.settings import SettingsError
+from app.telemetry.wording import entry_for
 
 MAX_DOCUMENT = 1_000_000  # bytes
 MAX_RESPONSE = MAX_DOCUMENT + 65_536  # bytes with the headers
@@ -76,7 +77,7 @@ def opener_for(url: str) -> urllib.request.OpenerDirector:
     return opener
 
 
-def fetch(url: str, setting: str) -> bytes:
+def fetch(url: str) -> bytes:
     try:
         with opener_for(url).open(url, timeout=FETCH_SECONDS) as response:
             if response.status in range(200, 300):
@@ -87,14 +88,14 @@ def fetch(url: str, setting: str) -> bytes:
                 reason += " and redirects are not followed"
     except (OSError, HTTPException, ValueError) as fault:
         reason = reason_of(fault)
-    raise KeysUnreadable(f"{setting} cannot be fetched: {reason}", URL_ADVICE) from None
+    raise KeysUnreadable(f"CARE_TOKEN_JWKS cannot be fetched: {reason}", URL_ADVICE) from None
 
 
 def reason_of(fault: Exception) -> str:
     if isinstance(fault, URLError) and isinstance(fault.reason, Exception):
         fault = fault.reason
     reason: str = getattr(fault, "strerror", None) or type(fault).__name__
-    return words_for(fault, REASONS) or reason.lower()
+    return entry_for(fault, REASONS) or reason.lower()
 
 
 def is_insecure(url: str) -> bool:

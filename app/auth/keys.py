@@ -166,7 +166,7 @@ def source_of(settings: Settings) -> Source:
             )
         if not settings.in_development and is_insecure(address):
             raise SettingsError(INSECURE)
-        return Source(lambda: fetch(address, "CARE_TOKEN_JWKS"), keys_of_set, KEY_SET_SECONDS, KEY_SET_GRACE)
+        return Source(lambda: fetch(address), keys_of_set, KEY_SET_SECONDS, KEY_SET_GRACE)
     if settings.token_secret:
         key = secret_key(settings)
         return Source(lambda: b"", lambda _: [key])

@@ -1,12 +1,11 @@
-"""What requests to other services share: `http.client` with limits on the bytes and the time of a response,
-and words for failures.
+"""`http.client` with limits on the bytes and the time of a response, for requests to other services.
 
 The library itself limits only the time between two bytes, and reads `100 Continue` without end.
 """
 
 import io
 import socket
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
 from http.client import HTTPConnection, HTTPException, HTTPResponse
 from time import monotonic
@@ -59,8 +58,3 @@ def limited(kind: Callable[..., HTTPConnection], max_bytes: int, *args: Any, **g
     connection = kind(*args, **given)
     connection.response_class = partial(LimitedResponse, max_bytes)  # type: ignore[assignment]
     return connection
-
-
-def words_for(fault: Exception, words: Mapping[type[Exception], str]) -> str | None:
-    """Returns those of the first class that fits. Messages of libraries may quote a URL with a secret."""
-    return next((text for kind, text in words.items() if isinstance(fault, kind)), None)

@@ -16,6 +16,7 @@ from app.caches import BoundedCache
 from app.care.context import Role
 from app.care.errors import CareError
 from app.settings import Settings
+from app.telemetry.wording import entry_for
 
 MAX_TOKEN = 8192  # characters
 TOKEN_CACHE_SECONDS = 55  # 60 with the last 5 of its account (auth/authenticator.py)
@@ -25,16 +26,15 @@ THREE_PARTS = re.compile(r"[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+")
 APPLICATION = re.compile(r"[A-Za-z0-9._:/-]{1,64}")  # without characters of an email address
 NAME = re.compile("[^\0\ud800-\udfff]+")  # characters that every database accepts
 
-# The library's exceptions; a subclass comes before its base class.
-REASONS: tuple[tuple[type[Exception], Reason], ...] = (
-    (jwt.InvalidSignatureError, Reason.SIGNATURE),
-    (jwt.ExpiredSignatureError, Reason.EXPIRED),
-    (jwt.ImmatureSignatureError, Reason.NOT_YET_VALID),
-    (jwt.InvalidIssuerError, Reason.ISSUER),
-    (jwt.InvalidAudienceError, Reason.AUDIENCE),
-    (jwt.DecodeError, Reason.MALFORMED),
-    (RecursionError, Reason.MALFORMED),
-)
+REASONS: dict[type[Exception], Reason] = {
+    jwt.InvalidSignatureError: Reason.SIGNATURE,
+    jwt.ExpiredSignatureError: Reason.EXPIRED,
+    jwt.ImmatureSignatureError: Reason.NOT_YET_VALID,
+    jwt.InvalidIssuerError: Reason.ISSUER,
+    jwt.InvalidAudienceError: Reason.AUDIENCE,
+    jwt.DecodeError: Reason.MALFORMED,
+    RecursionError: Reason.MALFORMED,
+}
 MISSING = {"iss": Reason.ISSUER, "aud": Reason.AUDIENCE}
 WITHOUT_KEY = {
     "verify_signature": False,
@@ -153,7 +153,7 @@ def weight_of(token: str) -> int:
 def reason_of(fault: Exception) -> Reason:
     if isinstance(fault, jwt.MissingRequiredClaimError):
         return MISSING.get(fault.claim, Reason.CLAIMS)
-    return next((reason for kind, reason in REASONS if isinstance(fault, kind)), Reason.CLAIMS)
+    return entry_for(fault, REASONS) or Reason.CLAIMS
 
 
 def header_of(token: str) -> dict[str, Any]:

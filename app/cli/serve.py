@@ -7,9 +7,9 @@ import socket
 
 import click
 
-from app.care.context import Role, utc_now
+from app.care.context import utc_now
 from app.cli.common import WholeNumber, check_before_serving, on_database, settings_or_warn
-from app.db.admin.demo import CAREGIVER, CLIENT, demo_lines
+from app.db.admin.demo import demo_lines
 from app.db.admin.migrate import migrate
 from app.db.drivers.interface import Database
 from app.db.interchange.load import importing, is_empty
@@ -17,7 +17,6 @@ from app.dev.quickstart import quickstart_text
 from app.settings import Settings, SettingsError
 from app.telemetry.logs import config_of
 
-DEMO_USERS = {Role.CAREGIVER: CAREGIVER, Role.CLIENT: CLIENT}
 NO_DEMO = (
     "`care-gateway demo` creates demo users and tokens, so it needs CARE_ENV=development and no "
     "CARE_TOKEN_KEY or CARE_TOKEN_JWKS; for production see docs/guides/operator.md"
@@ -52,7 +51,7 @@ def run_server(
             raise SettingsError("CARE_METRICS_PORT is the port of the service; metrics need another port")
         reject_taken_metrics_port(settings)
         if workers > 1:
-            from app.telemetry.metrics.aggregation import start_aggregator
+            from app.telemetry.metrics.server import start_aggregator
 
             start_aggregator(settings)
     signal.signal(signal.SIGINT, exit_normally)
@@ -107,7 +106,7 @@ def exit_normally(number: int, frame: object) -> None:
 @click.option("--serve", "then_serve", is_flag=True, help="Start the server afterwards.")
 def demo(then_serve: bool) -> None:
     """Migrate, load demo data into an empty database, and print example commands."""
-    from app.dev.tokens import has_own_keys, mint_token
+    from app.dev.tokens import demo_tokens, has_own_keys
 
     settings = settings_or_warn()
     if not has_own_keys(settings) and not (settings.in_development and settings.token_secret):
@@ -116,7 +115,7 @@ def demo(then_serve: bool) -> None:
         reject_taken_port(
             settings.host, settings.port, "; set another port with CARE_PORT or `make run PORT=8001`"
         )
-    tokens = {role: mint_token(settings, role, user, utc_now()) for role, user in DEMO_USERS.items()}
+    tokens = demo_tokens(settings)
     asyncio.run(migrate(settings.database))
 
     async def load(db: Database) -> None:

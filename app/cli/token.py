@@ -12,7 +12,7 @@ from app.auth.tokens import MAX_TOKEN, Verifier
 from app.care.context import Role, utc_now
 from app.care.errors import CannotVerify, CareError
 from app.cli.common import ROLE, Group, WholeNumber, read_database, settings_or_warn
-from app.cli.serve import DEMO_USERS
+from app.dev.quickstart import DEMO_USERS
 
 MAX_INPUT = MAX_TOKEN + 1000  # allows the header name, the scheme and spaces before the token
 

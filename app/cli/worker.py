@@ -27,7 +27,7 @@ from app.telemetry.logs import config_of
 from app.telemetry.redaction import redact_logs
 
 if TYPE_CHECKING:
-    from app.telemetry.tracing.provider import Tracing
+    from app.telemetry.tracing.requests import Tracing
 
 STATES = click.Choice([state.lower() for state in DeliveryState])
 
@@ -65,8 +65,8 @@ async def dispatch_until_stopped(
             if tracing:
                 stack.enter_context(tracing.opened())
             if settings.metrics_port:
-                from app.telemetry.metrics.aggregation import serve_metrics
                 from app.telemetry.metrics.collect import MetricSources
+                from app.telemetry.metrics.server import serve_metrics
 
                 sources = MetricSources(settings.database, db, has_webhook=webhook is not None)
                 await stack.enter_async_context(serve_metrics(settings, sources))

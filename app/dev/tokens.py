@@ -1,6 +1,7 @@
-"""Development only: a generated key pair, and tokens signed with it."""
+"""Development only: a generated key pair, tokens signed with it, and which visitors get them."""
 
 import os
+import re
 import uuid
 from collections.abc import Iterable
 from datetime import datetime, timedelta
@@ -15,10 +16,25 @@ from cryptography.hazmat.primitives.serialization import (
     PublicFormat,
     load_pem_private_key,
 )
+from starlette.types import Scope
 
+from app.auth.key_sources import is_loopback
+from app.care.context import Role, utc_now
+from app.dev.quickstart import DEMO_USERS
+from app.http.cors import LOCAL_HOST
+from app.http.messages import header
 from app.settings import Settings, SettingsError
 
 KEY_FILE = "development-key.pem"
+PROXY_HEADERS = (
+    b"forwarded",
+    b"via",
+    b"x-forwarded-",
+    b"x-real-ip",
+    b"x-client-ip",
+    b"true-client-ip",
+    b"cf-",
+)
 
 
 def has_own_keys(settings: Settings) -> bool:
@@ -92,3 +108,29 @@ def reject_own_key(settings: Settings, keys: Iterable[object]) -> None:
     own = private_key(settings).public_key()
     if any(key == own for key in keys):
         raise SettingsError(f"the development key at {path} cannot verify tokens in production")
+
+
+# --- demo tokens ----------------------------------------------------------------------------------
+
+
+def demo_tokens(settings: Settings) -> dict[Role, str]:
+    """Uses the system clock, because tokens are verified against it."""
+    return {role: mint_token(settings, role, user, utc_now()) for role, user in DEMO_USERS.items()}
+
+
+def tokens_for_visitor(settings: Settings, scope: Scope) -> dict[Role, str]:
+    return demo_tokens(settings) if has_own_keys(settings) and is_local(scope) else {}
+
+
+def is_local(scope: Scope) -> bool:
+    """Whether the visitor is on this machine, the Host header is local, and no proxy forwarded the request.
+
+    The Host check prevents DNS rebinding: a page of another site could resolve its own name to this machine.
+    A proxy or tunnel on this machine connects from a local address for visitors from everywhere.
+    """
+    if any(name.startswith(PROXY_HEADERS) for name, _ in scope["headers"]):
+        return False
+    if not re.fullmatch(LOCAL_HOST, header(scope, b"host") or "", re.IGNORECASE):
+        return False
+    client = scope.get("client")
+    return client is not None and is_loopback(client[0])

@@ -124,10 +124,6 @@ def next_state(attempts: int, is_accepted: bool) -> tuple[DeliveryState, timedel
 # --- listing and retrying, for the operator --------------------------------------------------------
 
 
-class NoSuchDelivery(OperatorError):
-    """The event has no delivery to retry."""
-
-
 @dataclass(frozen=True)
 class StoredDelivery:
     event: int
@@ -151,7 +147,7 @@ async def retry_event(db: Database, event: int, now: datetime) -> int:
     """Retries a waiting or dead delivery at once, and restarts its sequence of pauses."""
     found = await db.read(selecting(FIND_DELIVERY, event=event))
     if not found:
-        raise NoSuchDelivery(f"event {event} has no waiting or dead delivery")
+        raise OperatorError(f"event {event} has no waiting or dead delivery")
     return len(await take_each(db, found, partial(updating, RETRY_DELIVERIES, now)))
 
 

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from datetime import datetime
+from functools import partial
 
 from app.care import audit
 from app.db.drivers.interface import Database
@@ -60,7 +61,9 @@ async def dispatch(
         works.append(("webhook", pause, lambda: deliver(db, webhook, clock)))
     tasks = [
         asyncio.create_task(
-            keep_running(f"the dispatcher ({name})", repeat(work, stop, between), pause * ERROR_PAUSES, stop)
+            keep_running(
+                f"the dispatcher ({name})", partial(repeat, work, stop, between), pause * ERROR_PAUSES, stop
+            )
         )
         for name, between, work in works
     ]
@@ -73,17 +76,11 @@ async def dispatch(
         await asyncio.wait(tasks)
 
 
-def repeat(
-    work: Callable[[], Awaitable[bool]], stop: asyncio.Event, pause: float
-) -> Callable[[], Awaitable[None]]:
+async def repeat(work: Callable[[], Awaitable[bool]], stop: asyncio.Event, pause: float) -> None:
     """Repeats `work` until `stop`, with a pause whenever nothing remains."""
-
-    async def repeated() -> None:
-        while not stop.is_set():
-            if not await work():
-                await wait_for(stop, pause)
-
-    return repeated
+    while not stop.is_set():
+        if not await work():
+            await wait_for(stop, pause)
 
 
 @asynccontextmanager

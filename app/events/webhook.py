@@ -17,10 +17,10 @@ from urllib.parse import SplitResult, urlsplit
 import orjson
 
 from app.auth.key_sources import is_loopback
-from app.auth.limited_http import words_for
 from app.db.moments import moment_as_text
 from app.db.tables import EventKind
 from app.settings import Settings, SettingsError
+from app.telemetry.wording import entry_for
 
 # Saved drafts are missing, because only the client sees drafts.
 TYPES: dict[str, str] = {
@@ -175,7 +175,7 @@ async def post(
         async with asyncio.timeout(seconds):
             status = await send_request(webhook, headers, body)
     except OSError as fault:
-        return PostResult(words_for(fault, REASONS) or "no connection")
+        return PostResult(entry_for(fault, REASONS) or "no connection")
     return PostResult(str(status), is_accepted=200 <= status < 300) if status else PostResult("no HTTP")
 
 

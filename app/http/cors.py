@@ -12,7 +12,8 @@ from app.settings import ORIGIN
 
 logger = logging.getLogger("care.cors")
 
-LOOPBACK = re.compile(r"https?://(?:localhost|127\.0\.0\.1|\[::1\])(?::[0-9]{1,5})?")
+LOCAL_HOST = r"(?:localhost|127\.0\.0\.1|\[::1\])(?::[0-9]{1,5})?"
+LOOPBACK = re.compile(f"https?://{LOCAL_HOST}")
 ALLOWED_HEADERS = (
     b"authorization, content-type, idempotency-key, x-request-id, offset, "
     # Sent by clients and tracing libraries by default.

@@ -12,6 +12,7 @@ from app.care import errors
 from app.db.drivers.interface import DatabaseUnavailable, OutcomeUnknown
 from app.http.messages import HEADERS_OF_ERROR, Headers, NotEnoughMemory, Reply
 from app.telemetry import counters
+from app.telemetry.wording import entry_for
 
 INTERNAL_ERROR = "Internal error"  # the message of every unexpected exception
 
@@ -89,9 +90,8 @@ class RequestRejected(Exception):
 def failure_of(error: BaseException) -> Failure:
     if isinstance(error, RequestRejected):
         return error.failure
-    for kind in type(error).__mro__:
-        if kind in BY_CLASS:
-            return BY_CLASS[kind]
+    if failure := entry_for(error, BY_CLASS):
+        return failure
     return BY_CODE[error.code] if isinstance(error, errors.CareError) else Failure.INTERNAL
 
 

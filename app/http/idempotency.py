@@ -13,7 +13,7 @@ from app.care.context import Context
 from app.care.errors import InvalidValue, KeyInUse
 from app.care.idempotency import IdempotentRequest, KeyScope, Outcome, finding_result, storing_response
 from app.db.drivers.interface import DatabaseUnavailable
-from app.http.messages import Reply
+from app.http.messages import BLANKS, Reply
 
 HEADER = b"idempotency-key"
 VISIBLE = re.compile(rb"[!-~]{1,255}")
@@ -29,7 +29,7 @@ Run = Callable[[Context], Awaitable[tuple[Reply, bool]]]
 
 def read_key(scope: Scope) -> str:
     """The key of the request. A repeated header is rejected."""
-    keys: list[bytes] = [value.strip(b" \t") for name, value in scope["headers"] if name == HEADER]
+    keys: list[bytes] = [value.strip(BLANKS) for name, value in scope["headers"] if name == HEADER]
     if len(keys) != 1 or VISIBLE.fullmatch(keys[0]) is None:
         raise InvalidValue("Idempotency-Key", "must be 1 to 255 visible ASCII characters")
     return keys[0].decode("ascii")

@@ -17,14 +17,13 @@ from app.http.cors import AllowedOrigins, is_preflight, send_preflight
 from app.http.errors import Failure, legacy_reply, request_error
 from app.http.health import HEALTH
 from app.http.messages import Reply, header, request_id_of, send_reply, with_default_headers
-from app.http.paths import ASSIGNMENTS, ROOT, SESSIONS
+from app.http.paths import ASSIGNMENTS, ONE_ASSIGNMENT, ROOT, SESSIONS
 from app.telemetry import counters
 from app.telemetry.logs import LOG_FIELDS
 
 METHODS = {"GET", "HEAD", "POST", "PUT", "OPTIONS"}
 ANY_LEGACY = f"{ROOT}/*"
 ASSIGNMENT_PREFIX = f"{ASSIGNMENTS}/"
-ONE_ASSIGNMENT = f"{ASSIGNMENT_PREFIX}{{id}}"
 ROUTES = {"/graphql", SESSIONS, ASSIGNMENTS, *HEALTH}
 CLOSE_CODES = {*range(1000, 1016), 4400, 4401, 4403, 4406, 4408, 4409, 4429}  # RFC 6455, graphql-transport-ws
 NOT_ALLOWED = "pages of this origin may not call the service: it is not in CARE_CORS_ORIGINS"

@@ -13,8 +13,8 @@ from starlette.routing import Route
 
 from app.dev.assets import built_page, shell
 from app.dev.building import Built, Document
-from app.dev.ide.page import demo_tokens
 from app.dev.quickstart import homework, quickstart_text
+from app.dev.tokens import tokens_for_visitor
 from app.landing.page import start_page
 from app.rest_compat.deprecation import deprecation_notice
 from app.schema.schema import Schema, schema_text
@@ -30,7 +30,7 @@ def landing_routes(
     """Production serves plain text only."""
 
     async def start(request: Request) -> Response:
-        tokens = demo_tokens(settings, request.scope)
+        tokens = tokens_for_visitor(settings, request.scope)
         if settings.in_development and "text/html" in request.headers.get("accept", ""):
             response: Response = shell(built, "/", Document("Home", start_page(settings, tokens, clock())))
         else:
@@ -43,7 +43,7 @@ def landing_routes(
     async def rest(request: Request) -> Response:
         if not settings.in_development:
             return PlainTextResponse(plain_text(settings))
-        tokens = {role.lower(): token for role, token in demo_tokens(settings, request.scope).items()}
+        tokens = {role.lower(): token for role, token in tokens_for_visitor(settings, request.scope).items()}
         return built_page(built, "/openapi.html", {"tokens": tokens, "homework": homework(clock())})
 
     async def document(request: Request) -> Response:

@@ -2,24 +2,33 @@
 
 import platform
 from collections.abc import Mapping
-from datetime import datetime
+from dataclasses import dataclass
+from datetime import datetime, timedelta
 from html import escape
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 import orjson
 
 from app.care.context import Role
 from app.db.admin.migrate import newest_version
 from app.dev.assets import fill
+from app.dev.quickstart import homework
 from app.dev.tokens import has_own_keys
-from app.landing.example_calls import ExampleCall, example_calls
+from app.http.paths import ASSIGNMENTS, SESSIONS
 from app.rest_compat.deprecation import deprecation_notice
+from app.rest_compat.routes import (
+    ASSIGN_HOMEWORK,
+    CAREGIVER_ASSIGNMENT,
+    CAREGIVER_ASSIGNMENTS,
+    CLIENT_SESSIONS,
+)
 from app.settings import Settings
 from app.version import own_version
 
 TEMPLATE = (Path(__file__).parent / "start.html").read_text(encoding="utf-8")
-DEMO_USERS = {Role.CAREGIVER: "a caregiver, Mara Lind", Role.CLIENT: "a client, Jonas Berg"}
+DEMO_PEOPLE = {Role.CAREGIVER: "a caregiver, Mara Lind", Role.CLIENT: "a client, Jonas Berg"}
 EXTERNAL_ISSUER = "<p>The settings name an external token issuer, so this service issues no tokens.</p>"
 NOT_LOCAL = "<p>Tokens are shown only to a browser on the same machine, under <code>localhost</code>.</p>"
 USE = (
@@ -43,7 +52,7 @@ def start_page(settings: Settings, tokens: Mapping[Role, str], now: datetime) ->
 
 def token_blocks(tokens: Mapping[Role, str]) -> str:
     blocks = [
-        f'<h3>For {DEMO_USERS[role]}</h3>\n<div class="token">{code(token)}</div>\n'
+        f'<h3>For {DEMO_PEOPLE[role]}</h3>\n<div class="token">{code(token)}</div>\n'
         for role, token in tokens.items()
     ]
     return "".join([USE, *blocks]) if blocks else NOT_LOCAL
@@ -55,8 +64,75 @@ def deprecation(settings: Settings) -> str:
     return f"<p><strong>{notice}</strong>{details}</p>" if notice else ""
 
 
+# --- legacy calls ---------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class ExampleCall:
+    operation: str  # operationId in openapi.yaml
+    title: str
+    role: Role
+    method: str
+    target: str
+    document: str  # the GraphQL document that the legacy path runs
+    variables: dict[str, Any]
+    body: dict[str, Any] | None = None
+
+
+def example_calls(now: datetime) -> tuple[ExampleCall, ...]:
+    first, middle, last = (now + timedelta(days=days) for days in (1, 4, 8))
+    page = {"timeState": "RUNNING", "first": 1, "offset": 0}
+    assignment = {
+        "sessionId": "1",
+        "bookIds": ["1", "2"],
+        "startDate": f"{first:%Y-%m-%d}T08:00:00Z",
+        "endDate": f"{last:%Y-%m-%d}T20:00:00Z",
+        "remindDates": [f"{middle:%Y-%m-%d}T18:30:00Z"],
+    }
+    return (
+        ExampleCall(
+            "listClientSessions",
+            "A client's own sessions",
+            Role.CLIENT,
+            "GET",
+            f"{SESSIONS}?time-state=RUNNING&size=1",
+            CLIENT_SESSIONS,
+            page,
+        ),
+        ExampleCall(
+            "listCaregiverAssignments",
+            "The assignments of a caregiver's sessions",
+            Role.CAREGIVER,
+            "GET",
+            f"{ASSIGNMENTS}?time-state=RUNNING&size=1",
+            CAREGIVER_ASSIGNMENTS,
+            page,
+        ),
+        ExampleCall(
+            "getCaregiverAssignment",
+            "One assignment with the client's answers",
+            Role.CAREGIVER,
+            "GET",
+            f"{ASSIGNMENTS}/1",
+            CAREGIVER_ASSIGNMENT,
+            {"id": "1"},
+        ),
+        ExampleCall(
+            "assignHomework",
+            "Assign homework",
+            Role.CAREGIVER,
+            "PUT",
+            ASSIGNMENTS,
+            ASSIGN_HOMEWORK,
+            {"input": assignment},
+            homework(now),
+        ),
+    )
+
+
 def call_section(call: ExampleCall) -> str:
     line = f"{call.method} {call.target}"
+    reference = f"/openapi.html#tag/{call.role.lower()}/{call.operation}"
     request = f"{line} HTTP/1.1\nAuthorization: bearer <token>\n"
     if call.body is not None:
         request += f"Content-Type: application/json\n\n{indented_json(call.body)}\n"
@@ -65,7 +141,7 @@ def call_section(call: ExampleCall) -> str:
 <summary>{call.title} <small>for a {call.role.lower()}</small> <code>{line}</code></summary>
 <h3>Legacy</h3>
 {code(request, "http")}
-<p><a href="{call.reference}">Reference, and a request to try</a></p>
+<p><a href="{reference}">Reference, and a request to try</a></p>
 <h3>GraphQL, with variables</h3>
 <div class="pair">{code(call.document, "graphql")}{code(indented_json(call.variables), "json")}</div>
 </details>

@@ -271,7 +271,7 @@ def test_a_slow_issuer_does_not_extend_a_fetch(issuer: Issuer, monkeypatch: pyte
     issuer.trickles = True
 
     with pytest.raises(KeysUnreadable) as refusal:
-        fetch(issuer.url, "CARE_TOKEN_JWKS")
+        fetch(issuer.url)
 
     assert str(refusal.value) == "CARE_TOKEN_JWKS cannot be fetched: no response in time"
     assert not issuer.has_trickled_out

@@ -48,7 +48,7 @@ def serving(start: bytes, endless: bytes) -> Iterator[str]:
 @pytest.mark.parametrize("name", [name for name in ENDLESS if name != "body"])
 def test_an_endless_response_of_an_issuer_is_rejected(name: str) -> None:
     with serving(*ENDLESS[name]) as url, pytest.raises(KeysUnreadable) as refusal:
-        fetch(url, "CARE_TOKEN_JWKS")
+        fetch(url)
 
     assert str(refusal.value) == "CARE_TOKEN_JWKS cannot be fetched: the response is too long"
 
@@ -56,7 +56,7 @@ def test_an_endless_response_of_an_issuer_is_rejected(name: str) -> None:
 def test_a_long_document_of_an_issuer_is_read_in_part() -> None:
     """Such a document is no key set."""
     with serving(*ENDLESS["body"]) as url:
-        assert len(fetch(url, "CARE_TOKEN_JWKS")) == MAX_DOCUMENT
+        assert len(fetch(url)) == MAX_DOCUMENT
 
 
 def test_an_endless_response_of_a_proxy_is_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -64,6 +64,6 @@ def test_an_endless_response_of_a_proxy_is_rejected(monkeypatch: pytest.MonkeyPa
     header = b"x: " + b"y" * 60_000 + b"\r\n"
     with serving(b"HTTP/1.1 200 OK\r\n", header) as proxy, pytest.raises(KeysUnreadable) as refusal:
         monkeypatch.setenv("https_proxy", proxy)
-        fetch("https://issuer.example.test/keys", "CARE_TOKEN_JWKS")
+        fetch("https://issuer.example.test/keys")
 
     assert str(refusal.value) == "CARE_TOKEN_JWKS cannot be fetched: the response is too long"

@@ -10,7 +10,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from app.dev.ide.examples import EXAMPLES, HOMEWORK, OPERATIONS, Example
+from app.dev.graphiql import EXAMPLES, HOMEWORK, OPERATIONS, Example
 from tests.browser.chrome import Page
 from tests.browser.conftest import SCREENSHOTS, STORED, assert_no_errors_and_no_foreign_requests
 from tests.live.processes import Served

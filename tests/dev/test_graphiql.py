@@ -15,7 +15,7 @@ from graphql import parse, validate
 
 from app.db.admin.demo import CAREGIVER, CLIENT, demo_lines
 from app.db.interchange.load import importing
-from app.dev.ide.examples import EXAMPLES, Example
+from app.dev.graphiql import EXAMPLES, Example
 from app.main import create_app, schema_of_service
 from app.settings import Settings
 from tests import keys

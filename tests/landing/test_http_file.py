@@ -7,7 +7,7 @@ from pathlib import Path
 
 from app.db.admin.demo import CAREGIVER, CLIENT, demo_lines
 from app.db.interchange.load import importing
-from app.landing.example_calls import example_calls
+from app.landing.page import example_calls
 from tests import keys
 from tests.callers import Gateway, run_write
 from tests.factories import NOW

@@ -16,7 +16,7 @@ from httpx2 import Response
 from app.db.admin.demo import demo_lines
 from app.db.interchange.load import importing
 from app.dev.assets import POLICY
-from app.landing.example_calls import example_calls
+from app.landing.page import example_calls
 from app.main import create_app
 from app.settings import Environment, Settings
 from tests import keys

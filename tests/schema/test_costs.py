@@ -9,7 +9,7 @@ from graphql import get_introspection_query
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.dev.ide.examples import EXAMPLES
+from app.dev.graphiql import EXAMPLES
 from app.engine.costs import REPEATED_BYTES
 from app.main import schema_of_service
 from app.rest_compat import routes

@@ -10,9 +10,17 @@ import pytest
 
 from app.db.drivers.factory import open_database
 from app.settings import Settings, SettingsError
-from app.telemetry.metrics.aggregation import FOLDER, collect_from_workers, serve_metrics, to_prometheus_text
 from app.telemetry.metrics.collect import MetricSources
-from app.telemetry.metrics.http_server import MAX_HEAD_BYTES, serve_tcp, serve_unix_socket
+from app.telemetry.metrics.server import (
+    ALL,
+    FOLDER,
+    MAX_HEAD_BYTES,
+    collect_from_workers,
+    serve_metrics,
+    serve_tcp,
+    serve_unix_socket,
+    to_prometheus_text,
+)
 from tests.callers import Gateway
 from tests.telemetry.conftest import ON_SQLITE, MeasuredGateway, current, numbers_in
 
@@ -46,9 +54,9 @@ def test_a_malformed_request_is_rejected(measured: MeasuredGateway, data: bytes)
     assert received == b"" or received.startswith(b"HTTP/1.1 400 ")
 
 
-async def nothing(path: str) -> bytes | None:
+async def nothing() -> bytes:
     await asyncio.Event().wait()
-    return None
+    return b""
 
 
 @ON_SQLITE
@@ -56,7 +64,7 @@ def test_one_response_contains_all_workers(
     settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Workers that hang or have ended are omitted; only one worker reports the database metrics."""
-    monkeypatch.setattr("app.telemetry.metrics.aggregation.TIMEOUT_SECONDS", 0.2)
+    monkeypatch.setattr("app.telemetry.metrics.server.WORKER_SECONDS", 0.2)
 
     async def run() -> str:
         async with AsyncExitStack() as stack:
@@ -69,7 +77,7 @@ def test_one_response_contains_all_workers(
                 await stack.enter_async_context(serve_metrics(settings, MetricSources(settings.database, db)))
                 next(place.iterdir()).rename(tmp_path / f"w{number}")
                 place.rmdir()
-            await stack.enter_async_context(serve_unix_socket(str(tmp_path / "v0"), nothing))
+            await stack.enter_async_context(serve_unix_socket(str(tmp_path / "v0"), {ALL: nothing}))
             (tmp_path / "v1").write_bytes(b"")
             folder = tmp_path / "all"
             folder.mkdir()

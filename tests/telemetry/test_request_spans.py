@@ -9,7 +9,7 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from app.main import create_app
 from app.schema.transport.trusted_documents import hash_of
 from app.settings import Settings
-from app.telemetry.tracing.provider import Tracing
+from app.telemetry.tracing.requests import Tracing
 from tests.callers import Gateway, opened
 from tests.factories import NOW, a_world, starting_with
 from tests.schema.listening import connected, listening, stop, streaming, wait_for_subscription

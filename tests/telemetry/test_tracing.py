@@ -11,7 +11,7 @@ import pytest
 from app.events.outbox import remind
 from app.settings import SettingsError
 from app.telemetry.tracing import open_tracing
-from app.telemetry.tracing.provider import CONVENTIONS, SERVICE
+from app.telemetry.tracing.requests import CONVENTIONS, SERVICE
 from tests.callers import Gateway
 from tests.db import raw
 from tests.factories import DAY, NOW, a_world, starting_with
@@ -122,11 +122,10 @@ def test_telemetry_libraries_are_imported_only_if_enabled() -> None:
     assert found == {
         f"telemetry/{path}.py"
         for path in (
-            "metrics/aggregation",
             "metrics/collect",
+            "metrics/server",
             "tracing/database",
-            "tracing/operations",
-            "tracing/provider",
+            "tracing/requests",
             "tracing/spans",
         )
     }

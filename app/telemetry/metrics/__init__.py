@@ -1,1 +1,1 @@
-"""Prometheus metrics: collection, the HTTP server for them, and aggregation of several processes."""
+"""Prometheus metrics: collection, and the server, which aggregates those of several processes."""

@@ -31,8 +31,8 @@ from app.db.drivers.waiting_commits import reading_waiting_commits
 from app.events.notifications import Notifier
 from app.http.errors import Failure
 from app.http.health import HEALTH
-from app.http.paths import ASSIGNMENTS, SESSIONS
-from app.http.router import ANY_LEGACY, CLOSE_CODES, METHODS, ONE_ASSIGNMENT
+from app.http.paths import ASSIGNMENTS, ONE_ASSIGNMENT, SESSIONS
+from app.http.router import ANY_LEGACY, CLOSE_CODES, METHODS
 from app.schema.transport.content_negotiation import PARTIAL_SUCCESS
 from app.server.admission import AdmissionControl
 from app.server.rejections import INVALID_HTTP, LIMITS
@@ -182,11 +182,10 @@ def request_metrics(sources: MetricSources) -> Iterator[Metric]:
     yield counter("care_graphql_errors", "Errors in GraphQL responses.", counters.codes, "code", known=codes)
     names = {*sources.operations, OTHER} if sources.operations else ()
     text = "Seconds to execute a GraphQL operation over HTTP, by its name in the manifest."
-    operations = {name: counters.operations[name] for name in names}
-    yield histogram("care_graphql_operation_duration_seconds", text, operations, "operation")
+    seconds = counters.operations
+    yield histogram("care_graphql_operation_duration_seconds", text, seconds, "operation", known=names)
     text = "GraphQL operations over HTTP whose response has errors, by their name in the manifest."
-    faults = {name: counters.operation_faults[name] for name in names}
-    yield counter("care_graphql_operation_errors", text, faults, "operation")
+    yield counter("care_graphql_operation_errors", text, counters.operation_faults, "operation", known=names)
 
 
 # --- the process ----------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from app.settings import SettingsError
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import SpanProcessor
 
-    from app.telemetry.tracing.provider import Tracing
+    from app.telemetry.tracing.requests import Tracing
 
 ENDPOINTS = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
 PROTOCOLS = ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL")
@@ -38,7 +38,7 @@ def open_tracing(environment: Mapping[str, str] = os.environ) -> "Tracing | None
     try:
         import opentelemetry.exporter.otlp.proto.http  # noqa: F401
 
-        from app.telemetry.tracing.provider import Tracing
+        from app.telemetry.tracing.requests import Tracing
     except ImportError:
         raise SettingsError(NOT_INSTALLED) from None
     return Tracing(partial(span_processor, exporter))

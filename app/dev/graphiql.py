@@ -1,12 +1,20 @@
-"""The examples on the GraphQL page: operations of examples.graphql with a title, a role and variables."""
+"""GraphiQL at /graphql: its page, and its examples, which are the operations of examples.graphql."""
 
 import json
 import re
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from starlette.responses import HTMLResponse
+from starlette.types import Scope
+
+from app.dev.assets import built_page
+from app.dev.building import Built
+from app.dev.tokens import tokens_for_visitor
 from app.http.paths import ASSIGNMENTS, SESSIONS
+from app.settings import Settings
 
 DOCUMENTS = (Path(__file__).parent / "examples.graphql").read_text(encoding="utf-8")
 OPERATIONS = {
@@ -98,3 +106,13 @@ EXAMPLES: tuple[Example, ...] = (
         hint="Run it, then assign homework in another window: the event appears here.",
     ),
 )
+
+
+def page_maker(settings: Settings, built: Built | None) -> Callable[[Scope], HTMLResponse]:
+    examples = [asdict(example) for example in EXAMPLES]
+
+    def page(scope: Scope) -> HTMLResponse:
+        tokens = {role.lower(): token for role, token in tokens_for_visitor(settings, scope).items()}
+        return built_page(built, "/graphql", {"endpoint": "/graphql", "tokens": tokens, "examples": examples})
+
+    return page

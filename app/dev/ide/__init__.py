@@ -1,1 +1,0 @@
-"""GraphiQL, the GraphQL page for browsers in development, with examples."""
