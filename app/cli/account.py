@@ -17,21 +17,18 @@ from app.db.admin.accounts import adding_person, linking_person, listing_account
 from app.db.sql import Steps
 
 
-class PrintableText(click.ParamType[str]):
-    name = "text"
-
-    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        if not value.strip():
-            self.fail("must not be blank", param, ctx)
-        if not value.isprintable():
-            self.fail("must not contain control characters", param, ctx)
-        return value
+def text(value: str) -> str:
+    """An option type. The help shows its name."""
+    if not value.strip():
+        raise click.BadParameter("must not be blank")
+    if not value.isprintable():
+        raise click.BadParameter("must not contain control characters")
+    return value
 
 
-TEXT = PrintableText()
 role_option = click.option("--role", type=ROLE, required=True)
 new_user_option = click.option(
-    "--user", type=TEXT, required=True, metavar="NAME", help="The user name in the person's tokens."
+    "--user", type=text, required=True, metavar="NAME", help="The user name in the person's tokens."
 )
 user_option = click.option("--user", required=True, metavar="NAME")  # imports may have added any text
 
@@ -50,9 +47,9 @@ def change_account(command: str, role: Role, steps: Steps[int]) -> int:
 @account.command("add")
 @role_option
 @new_user_option
-@click.option("--name", type=TEXT, required=True, help="The person's name.")
-@click.option("--position", type=TEXT, help="A caregiver's professional position.")
-@click.option("--oppt-id", type=TEXT, help="A client's external identifier.")
+@click.option("--name", type=text, required=True, help="The person's name.")
+@click.option("--position", type=text, help="A caregiver's professional position.")
+@click.option("--oppt-id", type=text, help="A client's external identifier.")
 def add_account(role: Role, user: str, name: str, position: str | None, oppt_id: str | None) -> None:
     """Add a person with an account and print the person's id."""
     if role is Role.CAREGIVER:

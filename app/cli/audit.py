@@ -1,11 +1,13 @@
 """The `audit` commands: list and verify the audit log."""
 
+from datetime import UTC, datetime
+
 import click
 import orjson
 
 from app.care.audit import seal
 from app.care.context import utc_now
-from app.cli.common import ID, Group, on_database, settings_or_warn
+from app.cli.common import ID, EnumChoice, Group, on_database, settings_or_warn
 from app.db.audit.reading import StoredRecord, listing_records
 from app.db.audit.records import DONE
 from app.db.audit.verifying import Verdict, verifying
@@ -15,21 +17,14 @@ from app.db.tables import AuditActor
 from app.telemetry.wording import counted
 
 PAGE_SIZE = 1000
-ACTORS = click.Choice([actor.lower() for actor in AuditActor])
 
 
-class SealType(click.ParamType[tuple[int, str]]):
-    """A seal as `audit verify` prints it."""
-
-    name = "seal"
-
-    def convert(
-        self, value: str, param: click.Parameter | None, ctx: click.Context | None
-    ) -> tuple[int, str]:
-        number, _, hash = value.partition(":")
-        if not (number.isascii() and number.isdigit() and len(number) < 19 and len(hash) == 64):
-            self.fail("must be a seal as printed by `audit verify`: N:HASH", param, ctx)
-        return int(number), hash
+def noted_seal(value: str) -> tuple[int, str]:
+    """An option type: a seal as `audit verify` prints it."""
+    number, _, hash = value.partition(":")
+    if not (number.isascii() and number.isdigit() and len(number) < 19 and len(hash) == 64):
+        raise click.BadParameter("must be a seal as printed by `audit verify`: N:HASH")
+    return int(number), hash
 
 
 @click.group(cls=Group)
@@ -40,7 +35,7 @@ def audit() -> None:
 @audit.command("list")
 @click.option("--client", type=ID, metavar="N", help="Only records about this client.")
 @click.option("--caregiver", type=ID, metavar="N", help="Only records about this caregiver's clients.")
-@click.option("--actor", type=ACTORS, help="Only records of this kind of actor.")
+@click.option("--actor", type=EnumChoice(AuditActor), help="Only records of this kind of actor.")
 @click.option(
     "--actor-id", type=ID, metavar="N", help="Only records of the caregiver or client with this id."
 )
@@ -51,19 +46,19 @@ def audit() -> None:
 def list_audit(
     client: int | None,
     caregiver: int | None,
-    actor: str | None,
+    actor: AuditActor | None,
     actor_id: int | None,
-    since: object,
+    since: datetime | None,
     is_rejected: bool,
 ) -> None:
     """Print audit records as JSON Lines, oldest first."""
-    first = "" if since is None else str(since)[:10]
+    first = None if since is None else since.replace(tzinfo=UTC)
 
     def matches(record: StoredRecord) -> bool:
         return (
-            moment_as_text(record.moment) >= first
+            (first is None or record.moment >= first)
             and (record.outcome != DONE or not is_rejected)
-            and (actor is None or record.actor == actor.upper())
+            and (actor is None or record.actor is actor)
             and (actor_id is None or record.actor_id == actor_id)
             and (client is None or any(parties[1] == client for parties in record.about))
             and (caregiver is None or any(parties[0] == caregiver for parties in record.about))
@@ -98,7 +93,7 @@ def as_json(record: StoredRecord) -> bytes:
 
 
 @audit.command("verify")
-@click.option("--noted", type=SealType(), multiple=True, metavar="N:HASH", help="A seal from an earlier run.")
+@click.option("--noted", type=noted_seal, multiple=True, metavar="N:HASH", help="A seal from an earlier run.")
 def verify_audit(noted: tuple[tuple[int, str], ...]) -> None:
     """Recompute the hash chain over all records and print its last seal, to be stored elsewhere."""
 

@@ -3,7 +3,7 @@
 import asyncio
 import os
 from collections.abc import Awaitable, Callable, Iterable
-from typing import Any
+from enum import Enum
 
 import click
 
@@ -35,12 +35,14 @@ MAX_SUMMARY = 1000  # characters; longer than every summary
 ID = WholeNumber(1, 2**63 - 2)
 
 
-class RoleChoice(click.Choice[str]):
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Role:
-        return Role(super().convert(value, param, ctx).upper())
+class EnumChoice(click.Choice[Enum]):
+    """A member of an enum, by its name in lower case."""
+
+    def normalize_choice(self, choice: object, ctx: click.Context | None) -> str:
+        return choice.name.lower() if isinstance(choice, Enum) else str(choice)
 
 
-ROLE = RoleChoice([role.lower() for role in Role])
+ROLE = EnumChoice(Role)
 
 
 class Group(click.Group):

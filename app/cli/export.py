@@ -11,13 +11,12 @@ from typing import BinaryIO
 import click
 
 from app.care.own_data import DataFormat, exporting
-from app.cli.common import ID, audit_record, read_database, settings_or_warn, write_database
+from app.cli.common import ID, EnumChoice, audit_record, read_database, settings_or_warn, write_database
 from app.db.admin.erasing import Named, finding_client
 from app.db.audit.records import About
 from app.db.interchange.dump import reading_key
 from app.db.sql import Steps
 
-FORMATS = click.Choice([format.lower() for format in DataFormat])
 client_option = click.option("--client", "user", metavar="NAME", help="The client's user name.")
 id_option = click.option("--id", "client_id", type=ID, metavar="N", help="The client's id.")
 
@@ -25,14 +24,14 @@ id_option = click.option("--id", "client_id", type=ID, metavar="N", help="The cl
 @click.command()
 @client_option
 @id_option
-@click.option("--format", "name", type=FORMATS, required=True)
+@click.option("--format", type=EnumChoice(DataFormat), required=True)
 @click.option(
     "--output",
     type=click.Path(dir_okay=False, path_type=Path),
     metavar="FILE",
     help="Output file; default is standard output.",
 )
-def export(user: str | None, client_id: int | None, name: str, output: Path | None) -> None:
+def export(user: str | None, client_id: int | None, format: DataFormat, output: Path | None) -> None:
     """Export all data of a client."""
     reject_unless_one(user, client_id)
     settings = settings_or_warn()
@@ -40,7 +39,6 @@ def export(user: str | None, client_id: int | None, name: str, output: Path | No
     record = audit_record("export", about_client(client.id, caregivers))
     write_database(settings, record)  # before any output
     with open_output(output) as file:
-        format = DataFormat(name.upper())
         read_database(settings, exporting(client.id, format, lambda text: file.write(text.encode())))
 
 

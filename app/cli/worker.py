@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from app.care.context import utc_now
-from app.cli.common import Group, WholeNumber, check_before_serving, on_database, settings_or_warn
+from app.cli.common import EnumChoice, Group, WholeNumber, check_before_serving, on_database, settings_or_warn
 from app.cli.serve import reject_taken_metrics_port
 from app.db.drivers.factory import open_database
 from app.db.drivers.interface import Database, DatabaseError
@@ -28,8 +28,6 @@ from app.telemetry.redaction import redact_logs
 
 if TYPE_CHECKING:
     from app.telemetry.tracing.requests import Tracing
-
-STATES = click.Choice([state.lower() for state in DeliveryState])
 
 
 @click.command()
@@ -84,14 +82,17 @@ def deliveries() -> None:
 
 
 @deliveries.command("list")
-@click.option("--state", type=STATES, help="Only deliveries in this state; `dead` ones are not retried.")
-def list_deliveries(state: str | None) -> None:
+@click.option(
+    "--state",
+    type=EnumChoice(DeliveryState),
+    help="Only deliveries in this state; `dead` ones are not retried.",
+)
+def list_deliveries(state: DeliveryState | None) -> None:
     """List deliveries: event id, type, state, attempts, next attempt, last response."""
-    chosen = None if state is None else DeliveryState(state.upper())
 
     async def show(db: Database) -> None:
         after = 0
-        while page := await db.read(listing_deliveries(chosen, after)):
+        while page := await db.read(listing_deliveries(state, after)):
             for one in page:
                 click.echo(as_line(one))
             after = page[-1].event
