@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Iterable
 from datetime import datetime
 from pathlib import Path
-from typing import Any, TextIO
+from typing import TextIO
 
 import click
 
@@ -14,7 +14,6 @@ from app.cli.common import Group, about_person, audited, on_database, read_datab
 from app.cli.erase import erasing_on_record
 from app.db.admin.erasing import clean
 from app.db.admin.tombstones import (
-    SWITCH_ACCOUNT,
     Mark,
     Person,
     Tombstones,
@@ -25,9 +24,10 @@ from app.db.admin.tombstones import (
     people_in,
     read_lines,
     reading_tombstones,
+    switching,
 )
 from app.db.drivers.interface import Database, DatabaseError
-from app.db.sql import Steps, selecting
+from app.db.sql import Steps
 from app.db.tables import TombstoneState
 from app.telemetry.wording import counted
 
@@ -84,26 +84,22 @@ def read_lists(files: Iterable[TextIO]) -> dict[Person, Mark]:
 async def applying(db: Database, given: Tombstones, now: datetime) -> Again:
     """Erases, disables and enables people as the tombstones say."""
     found = await db.write(merging_tombstones(given))
-    people = await db.read(finding_contradictions(found))
-    for client in people.to_erase:
-        await db.write(erasing_on_record(client, now))
-    again = {"clients erased": people.to_erase}
-    for done, is_disabled, by_role in (
-        ("disabled", True, people.to_disable),
-        ("enabled", False, people.to_enable),
-    ):
-        for role, ids in by_role.items():
-            for person in ids:
-                await db.write(switching_on_record(role, person, is_disabled))
-            if ids:
-                again[f"{role.lower()} accounts {done}"] = ids
+    again: Again = {"clients erased": []}
+    for (state, role), people in (await db.read(finding_contradictions(found))).items():
+        for person in people:
+            if state is TombstoneState.ERASED:
+                await db.write(erasing_on_record(person, now))
+            else:
+                await db.write(switching_on_record(role, person, state is TombstoneState.DISABLED))
+        if people:
+            what = f"{role.lower()}s" if state is TombstoneState.ERASED else f"{role.lower()} accounts"
+            again[f"{what} {state.lower()}"] = people
     return again
 
 
-def switching_on_record(role: str, person: int, is_disabled: bool) -> Steps[list[Any]]:
+def switching_on_record(role: str, person: int, is_disabled: bool) -> Steps[None]:
     name = f"account {'disable' if is_disabled else 'enable'}"
-    switching = selecting(SWITCH_ACCOUNT[role], person=person, is_disabled=is_disabled)
-    return audited(name, switching, lambda _: about_person(role, person))
+    return audited(name, switching(role, person, is_disabled), lambda _: about_person(role, person))
 
 
 def print_again(again: Again) -> None:

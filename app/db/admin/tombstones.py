@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from sqlalchemy import Boolean, Insert, bindparam, select, update
+from sqlalchemy import Boolean, Insert, bindparam, null, select, update
 
 from app.db.admin.sequences import skipping_ids
 from app.db.drivers.interface import DatabaseError
@@ -23,7 +23,7 @@ from app.db.sql import (
     moment_parameter,
     text_parameter,
 )
-from app.db.tables import CLIENT, PEOPLE, TOMBSTONE, TombstoneState
+from app.db.tables import PEOPLE, TOMBSTONE, TombstoneState
 
 Person = tuple[str, int]  # role and id
 ROLES = {kind.upper(): table for kind, table in PEOPLE.items()}
@@ -78,16 +78,6 @@ def save_tombstone(kind: DatabaseKind) -> Insert:
 
 FIND_TOMBSTONES = Statement(select(*TOMBSTONE.c["role", "id", "state", "moment"]))
 SAVE_TOMBSTONE = Statement(save_tombstone)
-FIND_ACCOUNTS = {role: Statement(select(table.c["id"], table.c.is_disabled)) for role, table in ROLES.items()}
-SWITCH_ACCOUNT = {
-    role: Statement(
-        update(table)
-        .where(table.c.id == id_parameter("person"))
-        .values(is_disabled=bindparam("is_disabled", type_=Boolean))
-    )
-    for role, table in ROLES.items()
-}
-FIND_NOT_ERASED = Statement(select(CLIENT.c.id).where(CLIENT.c.erase_date.is_(None)))
 
 
 def tombstones_of(rows: Iterable[tuple[str, int, str, datetime | str]]) -> dict[Person, Mark]:
@@ -115,26 +105,27 @@ def merging_tombstones(given: Tombstones) -> Steps[dict[Person, Mark]]:
     return found
 
 
-class Contradictions(NamedTuple):
-    """People who are not as their tombstones say, by role."""
+def finding_contradictions(tombstones: Tombstones) -> Steps[dict[tuple[TombstoneState, str], list[int]]]:
+    """The people who are not as their tombstones say, by the state that they should have, and by role."""
+    people: dict[tuple[TombstoneState, str], list[int]] = {
+        (state, role): [] for state in TombstoneState for role in ROLES
+    }
+    for role, table in ROLES.items():
+        find = select(table.c.id, table.c.is_disabled, table.c.get("erase_date", null()))
+        for person, is_disabled, erase_date in (yield Statement(find.order_by(table.c.id)), {}):
+            found = TombstoneState.DISABLED if is_disabled else TombstoneState.ENABLED
+            mark = tombstones.get((role, person))
+            if mark is not None and erase_date is None and mark.state is not found:
+                people[mark.state, role].append(person)
+    return people
 
-    to_erase: list[int]  # clients
-    to_disable: dict[str, list[int]]
-    to_enable: dict[str, list[int]]
 
-
-def finding_contradictions(tombstones: Tombstones) -> Steps[Contradictions]:
-    not_erased = {row[0] for row in (yield FIND_NOT_ERASED, {})}
-    found = Contradictions(sorted(not_erased & people_in(tombstones, TombstoneState.ERASED)), {}, {})
-    for role in ROLES:
-        accounts = {person: bool(is_disabled) for person, is_disabled in (yield FIND_ACCOUNTS[role], {})}
-        for switched, state, is_disabled in (
-            (found.to_disable, TombstoneState.DISABLED, True),
-            (found.to_enable, TombstoneState.ENABLED, False),
-        ):
-            people = people_in(tombstones, state, role)
-            switched[role] = sorted(each for each in people if accounts.get(each, is_disabled) != is_disabled)
-    return found
+def switching(role: str, person: int, is_disabled: bool) -> Steps[None]:
+    """Disables or enables an account."""
+    table = ROLES[role]
+    switched = update(table).values(is_disabled=bindparam("is_disabled", type_=Boolean))
+    is_person = table.c.id == id_parameter("person")
+    yield Statement(switched.where(is_person)), {"person": person, "is_disabled": is_disabled}
 
 
 # --- in a file ------------------------------------------------------------------------------------
