@@ -8,7 +8,7 @@ from enum import Enum
 import click
 
 from app.care.context import Role, utc_now
-from app.db.admin.migrate import reject_newer, stored_version
+from app.db.admin.migrate import reject_newer, version_of
 from app.db.audit.records import About, operator_record, recording
 from app.db.drivers.factory import open_database
 from app.db.drivers.interface import (
@@ -72,7 +72,7 @@ def on_database(settings: Settings, work: Callable[[Database], Awaitable[Result]
     async def run() -> Result:
         db = await open_database(settings.database, settings.read_threads, patience=None)
         try:
-            await reject_other_version(db)
+            reject_version(await version_of(db))
             return await work(db)
         except Exception as error:
             if is_fault_of_database(error):
@@ -90,14 +90,6 @@ def read_database(settings: Settings, steps: Steps[Result]) -> Result:
 
 def write_database(settings: Settings, steps: Steps[Result]) -> Result:
     return on_database(settings, lambda db: db.write(steps))
-
-
-async def reject_other_version(db: Database) -> None:
-    try:
-        version = await db.read(stored_version())
-    except Exception:  # for example, there is no such table
-        version = None
-    reject_version(version)
 
 
 def reject_version(version: str | None) -> None:

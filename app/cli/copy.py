@@ -9,8 +9,8 @@ from contextlib import contextmanager
 import click
 
 from app.cli.common import audited, check_database, reject_version, settings_or_warn, write_database
+from app.db.admin.backup import version_in
 from app.db.admin.copying import copying, count_rows, locked_source, migrate_empty
-from app.db.admin.restore import version_in
 from app.db.drivers.interface import DatabaseError, location_of, sqlite_path
 from app.settings import Settings
 from app.telemetry.wording import counted

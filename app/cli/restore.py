@@ -13,9 +13,7 @@ from app.care.context import utc_now
 from app.cli.backup import sync, unfinished
 from app.cli.common import audit_record, on_database, settings_or_warn
 from app.cli.tombstones import Again, applying, print_again, read_lists
-from app.db.admin.erasing import clean_sqlite
-from app.db.admin.migrate import migrate
-from app.db.admin.restore import (
+from app.db.admin.backup import (
     check_backup,
     is_later,
     locked_database,
@@ -23,6 +21,8 @@ from app.db.admin.restore import (
     remove_logs,
     skip_ids,
 )
+from app.db.admin.erasing import clean_sqlite
+from app.db.admin.migrate import migrate
 from app.db.admin.tombstones import Tombstones, merged
 from app.db.drivers.interface import Database, DatabaseError, sqlite_path
 from app.db.session_counters import differences

@@ -9,7 +9,7 @@ from stat import S_IMODE
 
 from sqlalchemy import text
 
-from app.db.admin.migrate import NEWER_ADVICE, is_newer, newest_version, stored_version
+from app.db.admin.migrate import NEWER_ADVICE, is_newer, newest_version, version_of
 from app.db.drivers.interface import location_of, sqlite_path
 from app.db.drivers.sqlite import connect_sqlite
 from app.db.sql import Statement, selecting
@@ -80,11 +80,8 @@ def check_access(path: Path) -> Iterator[Finding]:
 
 
 def check_migrations(installation: Installation) -> Iterator[Finding]:
-    try:
-        version = installation.read(stored_version())
-    except Exception:  # for example, there is no such table
-        version = None
-    yield check_version(version)
+    assert installation.db is not None
+    yield check_version(installation.runner.run(version_of(installation.db)))
 
 
 def check_database(installation: Installation) -> Iterator[Finding]:

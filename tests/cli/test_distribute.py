@@ -8,8 +8,7 @@ import pytest
 from sqlalchemy import Table
 
 from app.db.admin.distributing import run_step, steps
-from app.db.admin.migrate import migrate, newest_version
-from app.db.admin.orm import connect_postgres
+from app.db.admin.migrate import connect_postgres, migrate, newest_version
 from app.db.drivers.interface import location_of
 from app.db.facts import distribution_key
 from app.db.session_counters import differences

@@ -17,8 +17,15 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import JSON, Column, Connection, Inspector, create_engine, inspect
 from sqlmodel import SQLModel
 
-from app.db.admin.migrate import config, make_sqlite_file, migrate, newest_version, stored_version, upgrade
-from app.db.admin.orm import connected
+from app.db.admin.migrate import (
+    config,
+    connected,
+    make_sqlite_file,
+    migrate,
+    newest_version,
+    stored_version,
+    upgrade,
+)
 from app.db.admin.tombstones import Mark, reading_tombstones
 from app.db.drivers.interface import DatabaseError
 from app.db.tables import TombstoneState, table_of

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
-from app.db.admin.orm import connected
+from app.db.admin.migrate import connected
 from app.db.drivers.factory import open_database
 from app.db.drivers.interface import Database, DatabaseError
 from app.db.sql import Statement, Steps

@@ -12,13 +12,12 @@ import orjson
 from sqlalchemy import Boolean, Table, inspect, select, text
 from sqlmodel import SQLModel
 
-from app.db.admin.migrate import migrate
-from app.db.admin.orm import connected
-from app.db.admin.restore import in_use, last_ids_of, lock_file
+from app.db.admin.backup import last_ids_of, lock_file
+from app.db.admin.migrate import connected, migrate
 from app.db.admin.sequences import set_last_id
 from app.db.drivers.factory import open_database
 from app.db.drivers.interface import DatabaseError
-from app.db.drivers.sqlite import check_sqlite, code_of
+from app.db.drivers.sqlite import check_sqlite
 from app.db.moments import Moment, as_moment, moment_as_text
 from app.db.sql import DATABASE_KIND, Bulk, Statement, Steps
 from app.db.statements.usage import ADD_DAY, adding_usage, reading_usage
@@ -80,8 +79,6 @@ def locked_source(path: Path) -> Iterator[sqlite3.Connection]:
         with closing(lock_file(path)) as source:
             yield source
     except sqlite3.Error as fault:
-        if code_of(fault) == sqlite3.SQLITE_BUSY:
-            raise in_use(path) from None
         raise DatabaseError(f"the database at {path} cannot be read: {fault}") from None
 
 

@@ -5,8 +5,7 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import ForeignKey, Table, UniqueConstraint
 
-from app.db.admin.migrate import MIGRATE_LOCK, newest_version
-from app.db.admin.orm import connect_postgres
+from app.db.admin.migrate import MIGRATE_LOCK, connect_postgres, newest_version
 from app.db.drivers.citus import HAS_CITUS
 from app.db.drivers.interface import DatabaseError, is_fault_of_database
 from app.db.facts import Place, distribution_key

@@ -11,7 +11,7 @@ from pathlib import Path
 from sqlalchemy import or_, select
 
 from app.db.admin.accounts import AccountRejected
-from app.db.admin.orm import connect_postgres
+from app.db.admin.migrate import connect_postgres
 from app.db.admin.tombstones import Mark, saving_tombstone
 from app.db.answers import as_document, read_answers
 from app.db.drivers.citus import using_one_connection

@@ -2,16 +2,18 @@
 
 import sqlite3
 from collections import defaultdict
-from contextlib import closing
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, closing
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import Connection, delete, insert, select, text
+from sqlalchemy import Connection, delete, event, insert, select, text
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 
-from app.db.admin.orm import connected
 from app.db.drivers.factory import open_database
-from app.db.drivers.interface import DatabaseError, sqlite_path
+from app.db.drivers.interface import Database, DatabaseError, sqlite_path
+from app.db.drivers.sqlite import prepare_sqlite
 from app.db.sql import Statement, Steps
 from app.db.statements.books import words_of
 from app.db.tables import BOOK, BOOK_WORD
@@ -52,6 +54,14 @@ def stored_version() -> Steps[str | None]:
     return rows[0][0] if rows else None
 
 
+async def version_of(db: Database) -> str | None:
+    """None if the database has no tables."""
+    try:
+        return await db.read(stored_version())
+    except Exception:  # there is no such table
+        return None
+
+
 async def migrate(url: str) -> str | None:
     """Returns the previous version, or None if there were no tables."""
     if url.startswith("sqlite:///"):
@@ -70,8 +80,7 @@ def upgrade(connection: Connection) -> str | None:
         connection.execute(text(f"SELECT pg_advisory_xact_lock({MIGRATE_LOCK})"))
     before = MigrationContext.configure(connection).get_current_revision()
     reject_newer(before)
-    if before is not None and is_too_old(before):
-        raise DatabaseError(f"the database has the {too_old(before)}")
+    reject_too_old(before)
     command.upgrade(config(connection), "head")
     renew_words(connection)
     return before
@@ -91,12 +100,12 @@ def renew_words(connection: Connection) -> None:
                 connection.execute(insert(BOOK_WORD), rows)
 
 
-def reject_newer(version: str | None) -> None:
+def reject_newer(version: str | None, name: str = "the database", advice: str = f": {NEWER_ADVICE}") -> None:
     """Tables are never migrated back, because this version does not know the newer schema."""
     if is_newer(version):
         raise DatabaseError(
-            f"the database has the newer schema version {version}; this program supports up to "
-            f"{newest_version()}: {NEWER_ADVICE}"
+            f"{name} has the newer schema version {version}; this program supports up to "
+            f"{newest_version()}{advice}"
         )
 
 
@@ -104,15 +113,13 @@ def is_newer(version: str | None) -> bool:
     return version is not None and version > newest_version()
 
 
-def is_too_old(version: str) -> bool:
-    return version < versions()[0]
-
-
-def too_old(version: str) -> str:
-    return (
-        f"schema version {version}, from before 1.0.0-rc1, which this program cannot migrate: export each "
-        'client with the version that made it (`care-gateway export`; docs/upgrading.md, "Version numbers")'
-    )
+def reject_too_old(version: str | None, name: str = "the database") -> None:
+    if version is not None and version < versions()[0]:
+        raise DatabaseError(
+            f"{name} has the schema version {version}, from before 1.0.0-rc1, which this program cannot "
+            "migrate: export each client with the version that made it (`care-gateway export`; "
+            'docs/upgrading.md, "Version numbers")'
+        )
 
 
 def make_sqlite_file(path: Path) -> None:
@@ -125,3 +132,41 @@ def make_sqlite_file(path: Path) -> None:
         path.chmod(0o600)
     except (OSError, sqlite3.Error) as error:
         raise DatabaseError(f"the database at {path} cannot be created: {error}") from None
+
+
+# --- SQLAlchemy engines, for migrations and copies ------------------------------------------------
+
+
+def make_engine(url: str) -> AsyncEngine:
+    if not url.startswith("sqlite:///"):
+        # asyncpg parses the address, as in the driver: SQLAlchemy supports other parameters.
+        return create_async_engine("postgresql+asyncpg://", async_creator=lambda: connect_postgres(url))
+    engine = create_async_engine(f"sqlite+aiosqlite:///{url.removeprefix('sqlite:///')}")
+
+    @event.listens_for(engine.sync_engine, "connect")
+    def prepare(connection: Any, _: Any) -> None:
+        connection.isolation_level = None  # transactions begin explicitly below
+        prepare_sqlite(connection)
+
+    @event.listens_for(engine.sync_engine, "begin")
+    def begin(connection: Any) -> None:
+        connection.exec_driver_sql("BEGIN IMMEDIATE")
+
+    return engine
+
+
+async def connect_postgres(url: str) -> Any:
+    from app.db.drivers.connections import Primary  # imports an optional dependency
+
+    return await Primary(url).connect()
+
+
+@asynccontextmanager
+async def connected(url: str) -> AsyncIterator[AsyncConnection]:
+    """One transaction: committed at the end of the block, rolled back when the block raises."""
+    engine = make_engine(url)
+    try:
+        async with engine.begin() as connection:
+            yield connection
+    finally:
+        await engine.dispose()
