@@ -10,21 +10,16 @@ from app.cli.account import account
 from app.cli.audit import audit
 from app.cli.backup import backup
 from app.cli.books import books
+from app.cli.client_data import erase, export
 from app.cli.common import Group
-from app.cli.copy import copy
-from app.cli.database import migrate_command, retention, verify
-from app.cli.distribute import distribute_command
+from app.cli.database import copy, distribute_command, migrate_command, retention, verify
+from app.cli.development import demo, pages, schema
 from app.cli.doctor import doctor, list_settings
-from app.cli.erase import erase
-from app.cli.export import export
 from app.cli.import_data import import_command
 from app.cli.legacy import legacy
-from app.cli.pages import pages
-from app.cli.restore import restore
-from app.cli.schema import schema
-from app.cli.serve import demo, serve
+from app.cli.restore import restore, tombstones
+from app.cli.serve import serve
 from app.cli.token import token
-from app.cli.tombstones import tombstones
 from app.cli.worker import deliveries, worker
 from app.settings import SettingsError
 from app.telemetry.wording import OperatorError

@@ -1,26 +1,15 @@
-"""The commands `serve` and `demo`."""
+"""`serve`: runs the server."""
 
-import asyncio
 import gc
 import signal
 import socket
 
 import click
 
-from app.care.context import utc_now
-from app.cli.common import WholeNumber, check_before_serving, on_database, settings_or_warn
-from app.db.admin.demo import demo_lines
-from app.db.admin.migrate import migrate
-from app.db.drivers.interface import Database
-from app.db.interchange.load import importing, is_empty
-from app.dev.quickstart import quickstart_text
+from app.cli.common import WholeNumber, check_before_serving, settings_or_warn
 from app.settings import Settings, SettingsError
 from app.telemetry.logs import config_of
 
-NO_DEMO = (
-    "`care-gateway demo` creates demo users and tokens, so it needs CARE_ENV=development and no "
-    "CARE_TOKEN_KEY or CARE_TOKEN_JWKS; for production see docs/guides/operator.md"
-)
 STOP_SECONDS = 5  # for responses in progress; a client may never read its response
 HEALTHCHECK_SECONDS = 30  # for a worker process to respond; starting is slow on a busy machine
 
@@ -100,29 +89,3 @@ def reject_taken_metrics_port(settings: Settings) -> None:
 def exit_normally(number: int, frame: object) -> None:
     """Exits with 0: uvicorn raises the caught signal again after the shutdown."""
     raise SystemExit(0)
-
-
-@click.command()
-@click.option("--serve", "then_serve", is_flag=True, help="Start the server afterwards.")
-def demo(then_serve: bool) -> None:
-    """Migrate, load demo data into an empty database, and print example commands."""
-    from app.dev.tokens import demo_tokens, has_own_keys
-
-    settings = settings_or_warn()
-    if not has_own_keys(settings) and not (settings.in_development and settings.token_secret):
-        raise SettingsError(NO_DEMO)
-    if then_serve:
-        reject_taken_port(
-            settings.host, settings.port, "; set another port with CARE_PORT or `make run PORT=8001`"
-        )
-    tokens = demo_tokens(settings)
-    asyncio.run(migrate(settings.database))
-
-    async def load(db: Database) -> None:
-        if await db.read(is_empty()):
-            await db.write(importing(demo_lines(utc_now())))
-
-    on_database(settings, load)
-    click.echo(quickstart_text(f"http://{settings.host}:{settings.port}", tokens))
-    if then_serve:
-        run_server(settings)

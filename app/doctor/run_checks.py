@@ -8,8 +8,14 @@ from app.db.drivers.interface import DatabaseError, DatabaseUnavailable, reason_
 from app.doctor.configuration import check_keys, check_settings, check_trusted_documents, check_webhook
 from app.doctor.database import check_access, check_database, check_migrations
 from app.doctor.findings import Finding, Installation, Verdict, failed
-from app.doctor.replication import check_hosts, check_replica, check_standby
-from app.doctor.runtime import check_audit_trail, check_clock, check_dispatcher
+from app.doctor.runtime import (
+    check_audit_trail,
+    check_clock,
+    check_dispatcher,
+    check_hosts,
+    check_replica,
+    check_standby,
+)
 from app.settings import Settings
 
 STATEMENT_SECONDS = 15  # timeout of a statement on PostgreSQL

@@ -10,8 +10,8 @@ from pathlib import Path
 import click
 import orjson
 
+from app.cli.client_data import open_output
 from app.cli.common import Group, WholeNumber, settings_or_warn
-from app.cli.export import open_output
 from app.cli.serve import exit_normally, reject_taken_port
 from moving_over.commands import shared
 from moving_over.commands.compare import MASK, warn

@@ -16,7 +16,7 @@ from app.db.audit.verifying import verifying
 from app.db.drivers.factory import open_database
 from app.db.drivers.interface import DatabaseUnavailable, OutcomeUnknown
 from app.db.drivers.waiting_commits import reading_waiting_commits
-from app.doctor import replication
+from app.doctor import runtime
 from tests.audit.test_chain import records
 from tests.callers import run_write
 from tests.crash.server import own_postgres, standby_of
@@ -32,7 +32,7 @@ NO_STANDBY = ("ALTER SYSTEM RESET synchronous_standby_names", "SELECT pg_reload_
 
 
 def test_a_commit_that_waits_for_the_standby_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(replication, "MAX_WAIT", 0)
+    monkeypatch.setattr(runtime, "MAX_WAIT", 0)
 
     async def use(db: Any) -> tuple[int, int]:
         with pytest.raises(OutcomeUnknown) as unknown:

@@ -1,21 +1,37 @@
-"""`export`: writes all data of a client to a file."""
+"""`export` and `erase`: the data of a client."""
 
+import asyncio
 import os
 import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import datetime
 from pathlib import Path
 from typing import BinaryIO
 
 import click
 
+from app.care.context import utc_now
 from app.care.own_data import DataFormat, exporting
-from app.cli.common import ID, EnumChoice, audit_record, read_database, settings_or_warn, write_database
-from app.db.admin.erasing import Named, finding_client
+from app.cli.common import (
+    ID,
+    EnumChoice,
+    audit_record,
+    audited,
+    read_database,
+    settings_or_warn,
+    write_database,
+)
+from app.db.admin.accounts import AccountRejected
+from app.db.admin.erasing import Erased, Named, clean, erasing, finding_client
+from app.db.admin.tombstones import reading_tombstones
 from app.db.audit.records import About
 from app.db.interchange.dump import reading_key
+from app.db.moments import moment_as_text
 from app.db.sql import Steps
+from app.db.tables import TombstoneState
+from app.telemetry.wording import counted
 
 client_option = click.option("--client", "user", metavar="NAME", help="The client's user name.")
 id_option = click.option("--id", "client_id", type=ID, metavar="N", help="The client's id.")
@@ -76,3 +92,43 @@ def open_output(path: Path | None) -> Iterator[BinaryIO]:
     finally:
         if unfinished:
             os.unlink(unfinished)
+
+
+@click.command()
+@client_option
+@id_option
+@click.option("--yes", is_flag=True, help="Erase without confirmation.")
+@click.option(
+    "--list",
+    "is_list",
+    is_flag=True,
+    help="List the erased clients, including clients who are missing since a restore.",
+)
+def erase(user: str | None, client_id: int | None, yes: bool, is_list: bool) -> None:
+    """Erase a client's names, texts and answers; numbers and the audit log stay."""
+    if is_list:
+        if user is not None or client_id is not None or yes:
+            raise click.UsageError("--list takes no other option")
+        for (_, person), mark in sorted(read_database(settings_or_warn(), reading_tombstones()).items()):
+            if mark.state is TombstoneState.ERASED:
+                click.echo(f"{person}\t{moment_as_text(mark.moment)}")  # as `restore --erased` reads it
+        return
+    reject_unless_one(user, client_id)
+    settings = settings_or_warn()
+    client = read_database(settings, finding_client(user, client_id))
+    if not yes:
+        click.echo(f"Client {client.id}, {client.name}: erasing cannot be undone.")
+        expected = user or str(client.id)
+        if click.prompt(f"Type {expected} to erase", prompt_suffix=": ") != expected:
+            raise AccountRejected("the input does not match; nothing was erased")
+    erased = write_database(settings, erasing_on_record(client.id, utc_now()))
+    asyncio.run(clean(settings.database, client.id))
+    click.echo(
+        f"client {client.id} is erased: {counted(erased.sessions, 'session')}, "
+        f"{counted(erased.answers, 'answer')}, {counted(erased.feedbacks, 'feedback')}, "
+        f"{counted(erased.drafts, 'draft')}"
+    )
+
+
+def erasing_on_record(client: int, now: datetime) -> Steps[Erased]:
+    return audited("erase", erasing(client, now), lambda erased: about_client(client, erased.caregivers))
