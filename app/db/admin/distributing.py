@@ -160,10 +160,8 @@ async def distribute(url: str, shards: int, progress: Progress) -> None:
                 await run_step(connection, step)
         finally:
             await connection.close()
-    except OSError as error:
-        raise DatabaseError(f"{what}: {error}") from None
     except Exception as error:
-        if is_fault_of_database(error):
+        if isinstance(error, OSError) or is_fault_of_database(error):
             raise DatabaseError(f"{what}: {error}") from None
         raise
 

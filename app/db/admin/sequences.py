@@ -15,6 +15,8 @@ from app.db.drivers.interface import DatabaseError
 from app.db.sql import DATABASE_KIND, Statement, Steps, among
 from app.db.tables import LINE_TABLES
 
+BEGIN_LOCK, END_LOCK = Statement(text("SAVEPOINT ids")), Statement(text("ROLLBACK TO SAVEPOINT ids"))
+
 
 def of_newest(sql: str) -> Statement:
     return Statement(text(sql).bindparams(bindparam("newest", type_=BigInteger)))
@@ -28,43 +30,24 @@ def set_last_id(table: str) -> Statement:
     )
 
 
-BEGIN_LOCK, END_LOCK = Statement(text("SAVEPOINT ids")), Statement(text("ROLLBACK TO SAVEPOINT ids"))
-# Changes nothing; other statements that lock a sequence rewrite it, and the rollback would undo the last id.
-LOCK_SEQUENCE = {
-    name: Statement(text(f"ALTER SEQUENCE {name}_id_seq OWNED BY {name}.id")) for name in LINE_TABLES
-}
-SET_LAST_ID = {name: set_last_id(name) for name in LINE_TABLES}
-ADD_SEQUENCE_ON_SQLITE = {
-    name: Statement(
-        text(
-            f"INSERT INTO sqlite_sequence (name, seq) SELECT '{name}', 0"
-            f" WHERE NOT EXISTS (SELECT 1 FROM sqlite_sequence WHERE name = '{name}')"
-        )
-    )
-    for name in LINE_TABLES
-}
-SET_LAST_ID_ON_SQLITE = {
-    name: of_newest(f"UPDATE sqlite_sequence SET seq = max(seq, :newest) WHERE name = '{name}'")
-    for name in LINE_TABLES
-}
-FIND_TAKEN = {
-    name: Statement(select(table.c.id).where(among(table.c.id, "ids")).order_by(table.c.id).limit(1))
-    for name, table in LINE_TABLES.items()
-}
-
-
 def skipping_ids(table: str, newest: int) -> Steps[None]:
     """Continues after `newest`, unless newer ids were given already."""
     kind, values = (yield DATABASE_KIND)[0], {"newest": newest}
     if kind == "sqlite":
-        yield ADD_SEQUENCE_ON_SQLITE[table], {}
-        yield SET_LAST_ID_ON_SQLITE[table], values
+        add = (
+            f"INSERT INTO sqlite_sequence (name, seq) SELECT '{table}', 0"
+            f" WHERE NOT EXISTS (SELECT 1 FROM sqlite_sequence WHERE name = '{table}')"
+        )
+        yield Statement(text(add)), {}
+        yield of_newest(f"UPDATE sqlite_sequence SET seq = max(seq, :newest) WHERE name = '{table}'"), values
     elif kind == "citus":  # cannot lock a sequence in this way
-        yield SET_LAST_ID[table], values
+        yield set_last_id(table), values
     else:
         yield BEGIN_LOCK, {}
-        yield LOCK_SEQUENCE[table], {}
-        yield SET_LAST_ID[table], values
+        # Changes nothing; other statements that lock a sequence rewrite it, and the rollback would undo the
+        # last id.
+        yield Statement(text(f"ALTER SEQUENCE {table}_id_seq OWNED BY {table}.id")), {}
+        yield set_last_id(table), values
         yield END_LOCK, {}
 
 
@@ -74,7 +57,9 @@ def reserving_ids(table: str, ids: Collection[int]) -> Steps[None]:
     if (yield DATABASE_KIND)[0] == "sqlite":
         return
     yield from skipping_ids(table, max(ids))
-    if taken := (yield FIND_TAKEN[table], {"ids": sorted(ids)}):
+    row_id = LINE_TABLES[table].c.id
+    find_taken = Statement(select(row_id).where(among(row_id, "ids")).order_by(row_id).limit(1))
+    if taken := (yield find_taken, {"ids": sorted(ids)}):
         raise DatabaseError(
             f"{table.replace('_', ' ')} {taken[0][0]} was added by another process meanwhile; nothing was "
             "imported: import again, or stop the service first"
