@@ -94,6 +94,9 @@ def open_output(path: Path | None) -> Iterator[BinaryIO]:
             os.unlink(unfinished)
 
 
+# --- erase ----------------------------------------------------------------------------------------
+
+
 @click.command()
 @client_option
 @id_option

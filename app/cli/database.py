@@ -90,6 +90,9 @@ def retention(dry_run: bool) -> None:
         click.echo(f"the audit log now begins after this seal; store it: {seal}")
 
 
+# --- copy and distribute --------------------------------------------------------------------------
+
+
 @click.command()
 @click.option("--from", "source", required=True, metavar="URL", help="The database to copy: sqlite:///PATH.")
 @click.option(

@@ -57,6 +57,9 @@ POSTGRES_ADVICE = "restore PostgreSQL with its own tools: docs/operations.md, Re
 Again = dict[str, list[int]]  # what was done again, with the ids
 
 
+# --- tombstones -----------------------------------------------------------------------------------
+
+
 @click.group(cls=Group)
 def tombstones() -> None:
     """Save and apply the erased clients and disabled accounts, which backups do not know."""
@@ -128,6 +131,9 @@ def switching_on_record(role: str, person: int, is_disabled: bool) -> Steps[None
 def print_again(again: Again) -> None:
     for what, ids in again.items():
         click.echo(f"{what} again: {', '.join(map(str, ids)) or 'none'}")
+
+
+# --- restore --------------------------------------------------------------------------------------
 
 
 @click.command()
