@@ -2,7 +2,7 @@
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -19,7 +19,7 @@ from tests.crash.writers import ASSIGN
 from tests.db import raw
 from tests.history.callers import Caller, History
 from tests.history.checker import Act, Call, check, printed, shrink
-from tests.history.life import FIRSTS, MARKERS, PARTIES, Life, a_world, marker, minutes, new_life
+from tests.history.life import MARKERS, PARTIES, Life, a_world, marker, minutes, new_life
 from tests.history.subscribers import Subscriber, wrong
 from tests.live.people import Person
 from tests.live.processes import PATIENCE, Served, serving, start
@@ -100,8 +100,8 @@ class Gateways:
             for role, number in sorted(people)
         ]
 
-    def assign_in(self, sessions: Mapping[int, tuple[int, int]]) -> None:
-        for session, (caregiver, _) in sessions.items():
+    def assign_markers(self) -> None:
+        for session, (caregiver, _) in MARKERS.items():
             person = Person(self.served[self.ports[0]].url, "CAREGIVER", f"caregiver-{caregiver}")
             person.mutate(ASSIGN, input=marker(session))
 
@@ -134,9 +134,8 @@ def run(
 
     with ThreadPoolExecutor(len(callers) + len(subscribers)) as pool, ending_after_a_failure(gateways):
         listening = [pool.submit(subscriber.run) for subscriber in subscribers]
-        while not all(subscriber.is_open.wait(0.1) for subscriber in subscribers):
-            assert not any(one.done() for one in listening)
-            gateways.assign_in(FIRSTS)  # a subscription begins some time after its response
+        for subscriber in subscribers:
+            assert subscriber.is_open.wait(PATIENCE)
         running = [pool.submit(caller.run, is_over) for caller in callers]
         for number, disturb in enumerate(disturbances, start=1):
             while history.calls() < calls * number // (len(disturbances) + 1):
@@ -145,7 +144,7 @@ def run(
                 time.sleep(0.01)  # the calls are counted, not awaited
             disturb()
         wait(running)
-        gateways.assign_in(MARKERS)
+        gateways.assign_markers()
         for one in running:
             one.result()
         for one in listening:
@@ -173,7 +172,7 @@ def contradictions(gateways: Gateways, history: History) -> list[str]:
             last.look()
             last.close()
     starts = {number: minutes(moment(start)) for number, start in raw.run(gateways.url, STARTS)}
-    events: dict[int, Kinds] = {session: {} for session in (*PARTIES, *FIRSTS, *MARKERS)}
+    events: dict[int, Kinds] = {session: {} for session in (*PARTIES, *MARKERS)}
     for session, kind, assignment in raw.run(gateways.url, EVENTS):
         events[session].setdefault(starts.get(assignment), []).append(kind)
     found = [text for session in PARTIES for text in without_order(history, session, events[session])]

@@ -13,9 +13,7 @@ LATER = datetime(2020, 1, 1, tzinfo=UTC)  # the present of the model: whatever i
 OPTIONS = ["0", "1", "2", "3"]  # what is chosen is what it scores
 DONE = "DONE"
 PARTIES = {1: (1, 1), 2: (1, 2), 3: (2, 3), 4: (2, 1)}  # the caregiver and the client of each session
-# Sessions for what subscribers receive first and last.
-FIRSTS = {10 + session: parties for session, parties in PARTIES.items()}
-MARKERS = {20 + session: parties for session, parties in PARTIES.items()}
+MARKERS = {10 + session: parties for session, parties in PARTIES.items()}  # for what subscribers receive last
 
 
 def a_catalogue() -> list[Record]:
@@ -30,7 +28,7 @@ def a_catalogue() -> list[Record]:
 
 def a_world() -> list[Record]:
     began = {"startDate": BEGIN - MINUTE, "createDate": BEGIN - MINUTE}
-    sessions = {**PARTIES, **FIRSTS, **MARKERS}.items()
+    sessions = {**PARTIES, **MARKERS}.items()
     return [*a_catalogue(), *(a_session(number, *parties, **began) for number, parties in sessions)]
 
 

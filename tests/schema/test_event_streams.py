@@ -6,11 +6,12 @@ from typing import Any
 import pytest
 from httpx2 import Response
 
-import app.schema.transport.event_stream
 from app.main import create_app
+from app.schema.transport import event_stream
 from app.schema.types.scalars import global_id
 from app.settings import Environment, Settings
 from tests.callers import Caller, Gateway, opened, schema_of
+from tests.concurrency import before_database_calls, nothing
 from tests.factories import NOW, a_world
 from tests.schema.listening import Stream, insert_event, stop, streaming, wait_for, wait_for_subscription
 
@@ -60,6 +61,27 @@ def test_a_subscription_sends_server_sent_events(gateway: Gateway, caregiver: Ca
     assert stream.response.headers["x-accel-buffering"] == "no"
 
 
+def test_the_response_begins_once_the_subscription_has_its_position(
+    gateway: Gateway, caregiver: Caller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever loads a list after the headers misses no change of it."""
+    order: list[str] = []
+    send_start = event_stream.send_start
+
+    async def noted_start(*args: Any) -> None:
+        order.append("headers")
+        await send_start(*args)
+
+    async def note_position() -> None:
+        order.append("position")
+
+    monkeypatch.setattr(event_stream, "send_start", noted_start)
+    with before_database_calls(gateway, reads=[nothing, note_position]), streaming(caregiver, CHANGES):
+        pass
+
+    assert order == ["position", "headers"]
+
+
 def test_a_disconnected_client_ends_its_subscription(gateway: Gateway, caregiver: Caller) -> None:
     with streaming(caregiver, CHANGES):
         wait_for_subscription(gateway)
@@ -79,7 +101,7 @@ def test_shutdown_ends_a_stream_without_a_complete_event(gateway: Gateway, careg
 def test_an_idle_stream_sends_heartbeats(
     gateway: Gateway, caregiver: Caller, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(app.schema.transport.event_stream, "HEARTBEAT_SECONDS", 0.01)
+    monkeypatch.setattr(event_stream, "HEARTBEAT_SECONDS", 0.01)
 
     with streaming(caregiver, CHANGES) as stream:
         lines = [stream.line(), stream.line(), stream.line()]

@@ -55,16 +55,21 @@ async def send_subscription(
     request: GraphQLRequest,
     context: SubscriptionContext,
 ) -> None:
-    """Sends events until the subscription ends or the client disconnects."""
+    """Sends events until the subscription ends or the client disconnects. The response begins once the
+    subscription has its position, so that its client misses nothing that happens after the headers."""
     admission: AdmissionControl = scope["state"]["admission"]
     admission.free_slot()
     scope["state"]["status"] = 0
     counters.streams["opened"] += 1
-    await send_start(scope, send, context.request_id)
-    sending = asyncio.create_task(send_events(scope, send, schema, request, context))
+    is_open = asyncio.Event()
+    sending = asyncio.create_task(send_events(scope, send, schema, request, context, is_open))
     disconnect = asyncio.create_task(wait_for_disconnect(receive))
     both = {sending, disconnect}
+    beginning = asyncio.create_task(context.has_begun.wait())
     try:
+        await asyncio.wait({beginning, *both}, return_when=asyncio.FIRST_COMPLETED)
+        await send_start(scope, send, context.request_id)
+        is_open.set()
         while True:
             done, _ = await asyncio.wait(both, timeout=HEARTBEAT_SECONDS, return_when=asyncio.FIRST_COMPLETED)
             if done:
@@ -72,25 +77,34 @@ async def send_subscription(
             await send({"type": "http.response.body", "body": HEARTBEAT, "more_body": True})
     finally:
         counters.streams["closed"] += 1
-        for task in both:
+        for task in (*both, beginning):
             task.cancel()
-        await asyncio.wait(both)
+        await asyncio.wait({*both, beginning})
     if not sending.cancelled():
         sending.result()
         await send({"type": "http.response.body", "body": b""})
 
 
 async def send_events(
-    scope: Scope, send: Send, schema: PreparingSchema, request: GraphQLRequest, context: SubscriptionContext
+    scope: Scope,
+    send: Send,
+    schema: PreparingSchema,
+    request: GraphQLRequest,
+    context: SubscriptionContext,
+    is_open: asyncio.Event,
 ) -> None:
     async with aclosing(results_of(schema, request, context)) as results:
         async for result in results:
+            context.has_begun.set()  # a rejected subscription has no position
+            await is_open.wait()
             await wait_writable(scope)
             try:
                 await send_event(send, schema, result, context)
             except ResponseTooLong as rejection:
                 await send_event(send, schema, result_of(rejection), context)
                 break
+    context.has_begun.set()
+    await is_open.wait()
     if not context.notifier.is_stopping:  # otherwise the client reconnects
         await send({"type": "http.response.body", "body": COMPLETE, "more_body": True})
 

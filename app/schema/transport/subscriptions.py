@@ -5,7 +5,7 @@ import logging
 from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TypeVar
 
@@ -50,6 +50,7 @@ class SubscriptionContext(Context):
     ends_at: float  # expiry of the token, by the event loop's clock
     notifier: Notifier
     scope: Scope
+    has_begun: asyncio.Event = field(default_factory=asyncio.Event)  # its position is known
     cost: int = 0  # charged at the start and for every event
 
     def charge(self, cost: int) -> None:
@@ -133,6 +134,7 @@ async def deliver_events(
 
     Of the subscriptions of a viewer, few load and send an event at the same time, and only if the client has
     read the events before. The others wait in the event log, which needs no memory."""
+    ctx.has_begun.set()
     loop = asyncio.get_running_loop()
     waiting: deque[LoggedEvent] = deque()
     is_charged = False  # the first waiting event, which is loaded again after a database failure
