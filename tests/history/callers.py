@@ -138,7 +138,7 @@ class Caller:
         if verb == "submit":
             return number, self.chance.choice(OPTIONS), self.revision_of(number)
         if verb == "give":
-            attempts = [attempt for of, attempt in self.history.answer_sets if of == number]
+            attempts = [attempt for of, attempt in list(self.history.answer_sets) if of == number]
             if not attempts:
                 return None
             score = self.chance.choice((None, 7))
