@@ -190,6 +190,13 @@ def spawn(
     )
 
 
+def wait_for_log(log: Path, words: str, times: int) -> None:
+    until = time.monotonic() + PATIENCE
+    while log.read_text().count(words) < times:
+        assert time.monotonic() < until, log.read_text()
+        time.sleep(0.01)
+
+
 def wait_until_ready(served: Served, log: Path) -> None:
     until = time.monotonic() + PATIENCE
     while served.process.poll() is None and time.monotonic() < until:

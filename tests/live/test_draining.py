@@ -25,7 +25,7 @@ from tests import keys
 from tests.callers import load
 from tests.factories import a_world
 from tests.live.edge import Connection, Edge, Response, homework, request, write_lock
-from tests.live.processes import PATIENCE, serving
+from tests.live.processes import PATIENCE, serving, wait_for_log
 from tests.ports import free_port
 
 pytestmark = pytest.mark.live
@@ -81,10 +81,10 @@ def test_workers_stop_when_their_parent_is_killed(tmp_path: Path) -> None:
             response, rest = running.receive(), running.read_to_end()
         with serving(tmp_path / "next", **care) as follower:
             code, _ = follower.stop(signal.SIGTERM)
+        wait_for_log(tmp_path / "log", "Application shutdown complete.", 2)
         log = (tmp_path / "log").read_text()
 
     assert (response.status, response.headers["connection"], rest, code) == (200, "close", b"", 0)
-    assert log.count("Application shutdown complete.") == 2
     assert ("Traceback" in log, "ERROR" in log) == (False, False)
 
 

@@ -19,7 +19,7 @@ from tests.db import raw
 from tests.factories import a_world
 from tests.live.edge import Edge, homework
 from tests.live.killable import install
-from tests.live.processes import PATIENCE, serving, spawn
+from tests.live.processes import PATIENCE, serving, spawn, wait_for_log
 
 pytestmark = pytest.mark.live
 
@@ -106,13 +106,6 @@ def processes_in(log: Path, number: int) -> list[int]:
     """The ids of the worker processes, once so many have started."""
     wait_for_log(log, "Application startup complete", number)
     return [int(pid) for pid in re.findall(r"Started server process \[(\d+)\]", log.read_text())]
-
-
-def wait_for_log(log: Path, words: str, times: int) -> None:
-    until = time.monotonic() + PATIENCE
-    while log.read_text().count(words) < times:
-        assert time.monotonic() < until, log.read_text()
-        time.sleep(0.01)
 
 
 def statuses_until(edge: Edge, condition: Callable[[], bool]) -> Iterator[int]:
