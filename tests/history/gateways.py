@@ -2,7 +2,7 @@
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -12,6 +12,7 @@ from pathlib import Path
 from random import Random
 
 from app.db.session_counters import differences
+from app.schema.types.scalars import global_id
 from tests import keys
 from tests.callers import load, run_read
 from tests.crash.changes import moment
@@ -19,7 +20,7 @@ from tests.crash.writers import ASSIGN
 from tests.db import raw
 from tests.history.callers import Caller, History
 from tests.history.checker import Act, Call, check, printed, shrink
-from tests.history.life import MARKERS, PARTIES, Life, a_world, marker, minutes, new_life
+from tests.history.life import FIRSTS, LASTS, PARTIES, Life, a_world, marker, minutes, new_life
 from tests.history.subscribers import Subscriber, wrong
 from tests.live.people import Person
 from tests.live.processes import PATIENCE, Served, serving, start
@@ -87,7 +88,8 @@ class Gateways:
 
     @cached_property
     def subscribers(self) -> list[Subscriber]:
-        """The session of a marker has no other events."""
+        """Of all people, from the first event of each on."""
+        self.assign_in(FIRSTS)
         people = {("CAREGIVER", caregiver) for caregiver, _ in PARTIES.values()}
         people |= {("CLIENT", client) for _, client in PARTIES.values()}
         return [
@@ -95,13 +97,18 @@ class Gateways:
                 role,
                 number,
                 self.ports,
-                {session for session, parties in MARKERS.items() if parties[role == "CLIENT"] == number},
+                {session for session, parties in LASTS.items() if parties[role == "CLIENT"] == number},
+                [global_id("Event", min(self.visible(role, number))[0])],
             )
             for role, number in sorted(people)
         ]
 
-    def assign_markers(self) -> None:
-        for session, (caregiver, _) in MARKERS.items():
+    def visible(self, role: str, number: int) -> list[tuple[int, str, int]]:
+        """The events that a person receives: id, kind and assignment."""
+        return raw.run(self.url, VISIBLE.format(role=role.lower(), number=number))
+
+    def assign_in(self, sessions: Mapping[int, tuple[int, int]]) -> None:
+        for session, (caregiver, _) in sessions.items():
             person = Person(self.served[self.ports[0]].url, "CAREGIVER", f"caregiver-{caregiver}")
             person.mutate(ASSIGN, input=marker(session))
 
@@ -134,8 +141,6 @@ def run(
 
     with ThreadPoolExecutor(len(callers) + len(subscribers)) as pool, ending_after_a_failure(gateways):
         listening = [pool.submit(subscriber.run) for subscriber in subscribers]
-        for subscriber in subscribers:
-            assert subscriber.is_open.wait(PATIENCE)
         running = [pool.submit(caller.run, is_over) for caller in callers]
         for number, disturb in enumerate(disturbances, start=1):
             while history.calls() < calls * number // (len(disturbances) + 1):
@@ -144,7 +149,7 @@ def run(
                 time.sleep(0.01)  # the calls are counted, not awaited
             disturb()
         wait(running)
-        gateways.assign_markers()
+        gateways.assign_in(LASTS)
         for one in running:
             one.result()
         for one in listening:
@@ -159,7 +164,7 @@ def ending_after_a_failure(gateways: Gateways) -> Iterator[None]:
         yield
     except BaseException:
         for subscriber in gateways.subscribers:
-            subscriber.markers.clear()
+            subscriber.lasts.clear()
         gateways.stack.close()
         raise
 
@@ -172,14 +177,13 @@ def contradictions(gateways: Gateways, history: History) -> list[str]:
             last.look()
             last.close()
     starts = {number: minutes(moment(start)) for number, start in raw.run(gateways.url, STARTS)}
-    events: dict[int, Kinds] = {session: {} for session in (*PARTIES, *MARKERS)}
+    events: dict[int, Kinds] = {session: {} for session in (*PARTIES, *FIRSTS, *LASTS)}
     for session, kind, assignment in raw.run(gateways.url, EVENTS):
         events[session].setdefault(starts.get(assignment), []).append(kind)
     found = [text for session in PARTIES for text in without_order(history, session, events[session])]
     for subscriber in gateways.subscribers:
-        role, number = subscriber.role.lower(), subscriber.number
-        rows = raw.run(gateways.url, VISIBLE.format(role=role, number=number))
-        found += [f"{role} {number}: {each}" for each in wrong(subscriber, rows)]
+        role, number = subscriber.role, subscriber.number
+        found += [f"{role} {number}: {each}" for each in wrong(subscriber, gateways.visible(role, number))]
     emitted = Counter(kind for kinds in events.values() for own in kinds.values() for kind in own)
     recorded: dict[str, int] = dict(raw.run(gateways.url, AUDIT))
     found += [

@@ -13,7 +13,9 @@ LATER = datetime(2020, 1, 1, tzinfo=UTC)  # the present of the model: whatever i
 OPTIONS = ["0", "1", "2", "3"]  # what is chosen is what it scores
 DONE = "DONE"
 PARTIES = {1: (1, 1), 2: (1, 2), 3: (2, 3), 4: (2, 1)}  # the caregiver and the client of each session
-MARKERS = {10 + session: parties for session, parties in PARTIES.items()}  # for what subscribers receive last
+# Sessions for what subscribers receive first and last.
+FIRSTS = {10 + session: parties for session, parties in PARTIES.items()}
+LASTS = {20 + session: parties for session, parties in PARTIES.items()}
 
 
 def a_catalogue() -> list[Record]:
@@ -28,12 +30,12 @@ def a_catalogue() -> list[Record]:
 
 def a_world() -> list[Record]:
     began = {"startDate": BEGIN - MINUTE, "createDate": BEGIN - MINUTE}
-    sessions = {**PARTIES, **MARKERS}.items()
+    sessions = {**PARTIES, **FIRSTS, **LASTS}.items()
     return [*a_catalogue(), *(a_session(number, *parties, **began) for number, parties in sessions)]
 
 
 def marker(session: int) -> dict[str, Any]:
-    """The input that assigns homework in the session of a marker."""
+    """The input that assigns homework in a session of FIRSTS or LASTS."""
     start, end = BEGIN.isoformat(), LATER.isoformat()
     return {"sessionId": str(session), "bookIds": ["1"], "startDate": start, "endDate": end}
 
