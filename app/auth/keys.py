@@ -78,14 +78,17 @@ class KeySet:
         """Starts a reload if the keys are old. Requests meanwhile use the old keys during the grace period.
 
         After it the request that starts the reload waits, so that a key which the issuer has withdrawn
-        verifies no further token. It does not wait if the previous fetch failed.
+        verifies no further token. It does not wait if the previous fetch failed. For a file, which is read
+        in no time, those beside it wait too.
         """
         source, age = self.source, self.ticks() - self.read_at
-        if age > source.seconds and not self.is_reading():
-            has_failed = self.is_failing and source.grace > 0
-            reading = self.start_reading()
-            if age > source.seconds + source.grace and not has_failed:
-                await wait({reading}, timeout=WAIT_SECONDS)
+        if age <= source.seconds or (self.is_reading() and source.grace > 0):
+            return
+        has_failed = self.is_failing and source.grace > 0
+        reading = self.reading if self.is_reading() else self.start_reading()
+        assert reading is not None
+        if age > source.seconds + source.grace and not has_failed:
+            await wait({reading}, timeout=WAIT_SECONDS)
 
     def matching(self, kid: str | None, algorithm: str) -> list[Key]:
         """All keys of the algorithm if the token has no `kid`, like sample tokens of the old service."""

@@ -1,15 +1,17 @@
 """A key file, PEM or key set, can be replaced while the service runs. Tokens of a removed key are rejected
 within seconds by every transport; an invalid file changes nothing."""
 
+import asyncio
 import logging
 import os
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from app.auth.authenticator import ACCOUNT_CACHE_SECONDS
-from app.auth.keys import KEY_FILE_SECONDS
+from app.auth.keys import KEY_FILE_SECONDS, Key, KeySet, Source
 from tests import keys
 from tests.auth.conftest import Opening
 from tests.auth.issuer import jwk, key_set, ticks_of
@@ -17,7 +19,7 @@ from tests.auth.signing import BAD, CAREGIVER_1, assert_refused, caregiver, ec_k
 from tests.auth.test_accounts import after
 from tests.callers import Gateway
 from tests.keys import Private
-from tests.schema.listening import insert_event, listening, wait_for_subscription
+from tests.schema.listening import PATIENCE, insert_event, listening, wait_for_subscription
 
 pytestmark = pytest.mark.sqlite_only
 
@@ -88,6 +90,32 @@ def test_one_file_may_contain_old_and_new_keys(
     for key in (OLD, NEW, CURVE):
         assert me(gateway, signed(caregiver(), key)) == CAREGIVER_1
     assert_refused(gateway, f"bearer {signed(caregiver(), keys.private_key('stranger'))}", 401, BAD)
+
+
+def test_requests_wait_for_the_running_reload_of_a_file() -> None:
+    """Otherwise a token of the new key is rejected, and one of the old key accepted, after the maximum."""
+    texts, may_read = [b"old", b"new"], threading.Event()
+    may_read.set()
+
+    def load() -> bytes:
+        assert may_read.wait(PATIENCE)
+        return texts.pop(0)
+
+    keys_of_file = KeySet(Source(load, lambda text: [Key(None, "RS256", text.decode())], seconds=1))
+    keys_of_file.ticks = lambda: keys_of_file.read_at + 2
+
+    async def refresh_and_read() -> str:
+        await keys_of_file.refresh()
+        return str(keys_of_file.keys[0].material)
+
+    async def read_twice() -> list[str]:
+        may_read.clear()
+        first, second = (asyncio.create_task(refresh_and_read()) for _ in range(2))
+        await asyncio.sleep(0)  # both have begun
+        may_read.set()
+        return [await first, await second]
+
+    assert asyncio.run(read_twice()) == ["new", "new"]
 
 
 def test_a_subscription_with_a_token_of_the_old_key_ends(
