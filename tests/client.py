@@ -52,12 +52,13 @@ class Client(TestClient):
     def __init__(self, app: Router, portal: BlockingPortal, state: dict[str, Any]) -> None:
         super().__init__(app, raise_server_exceptions=False)
         self.portal = portal
+        self.loop = portal.call(asyncio.get_running_loop)  # the portal would switch threads once more
         self.app_state.update(state)
 
     def fetch(self, method: str, path: str, **options: Any) -> httpx2.Response:
         """Returns the complete response. Does not follow redirects. Fails if a stream does not end."""
-        assert self.portal is not None
-        response = self.portal.start_task_soon(self.respond, self.build_request(method, path, **options))
+        request = self.build_request(method, path, **options)
+        response = asyncio.run_coroutine_threadsafe(self.respond(request), self.loop)
         try:
             return response.result(TIMEOUT_SECONDS)
         finally:
