@@ -12,7 +12,17 @@ from app.auth.authenticator import Authenticator
 from app.db.drivers.factory import open_database
 from app.db.drivers.interface import Database
 from app.db.interchange.load import importing
-from app.db.sql import DATABASE_KIND, Bulk, DatabaseKind, LongWork, Step, Steps, Together, mapping_steps
+from app.db.sql import (
+    DATABASE_KIND,
+    AtOnce,
+    Bulk,
+    DatabaseKind,
+    LongWork,
+    Step,
+    Steps,
+    Together,
+    mapping_steps,
+)
 from app.engine.schema import PreparingSchema
 from app.http.router import Router
 from app.settings import Settings
@@ -144,7 +154,7 @@ class Watched:
 
 def collecting(steps: Steps[Result], seen: list[Step]) -> Steps[Result]:
     def collect(step: Step) -> Step:
-        if step is DATABASE_KIND or isinstance(step, LongWork):
+        if step is DATABASE_KIND or isinstance(step, AtOnce | LongWork):
             return step
         if isinstance(step, Bulk | Together) or list(step[1]) != ["user"]:
             seen.append(step)

@@ -1,20 +1,20 @@
 """The viewer, database and moment of a request: the first argument of every care function."""
 
-from asyncio import CancelledError, Future, create_task, shield, wait
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from asyncio import Future
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from functools import partial
 from math import inf
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from app.care.budgets import KIB, POINTS_PER_STORED_KIB, Budget, IdentifierLimiter
 from app.care.errors import CareError, NotAllowed, NotSignedIn, ResponseTooLong
 from app.care.idempotency import IdempotentRequest, performing_once
 from app.db.audit.recorder import MORE_REJECTED_CHANGES, AuditRecorder
 from app.db.audit.records import DONE, About, Record, about_answers, as_text, recorded
-from app.db.drivers.interface import Database, DatabaseUnavailable, OutcomeUnknown
+from app.db.drivers.interface import Database, DatabaseUnavailable, OutcomeUnknown, to_the_end
 from app.db.reader.document import MAX_DOCUMENT, ReadTooLong
 from app.db.reader.reads import Row
 from app.db.reader.selection import AccessScope, Selection
@@ -112,6 +112,7 @@ class Context:
         many rejections in a minute only the number is recorded."""
         if self.recorder is not None:
             about: About = [(None, None, dict(ids))] if ids else []
+            # If a field fails, graphql-core cancels the fields beside it.
             await to_the_end(self.recorder.rejections.keep(self.record_of(what, rejection.code, about)))
         return rejection
 
@@ -168,17 +169,6 @@ class Context:
         """The same, for a viewer with this role only."""
         self.signed_in_as(role)
         return self.access()
-
-
-async def to_the_end(work: Coroutine[Any, Any, Result]) -> Result:
-    """Ends the work also if the caller is cancelled. If a field fails, graphql-core cancels the fields beside
-    it, and waits for them before the response: a rejection among them must be recorded."""
-    task = create_task(work)
-    try:
-        return await shield(task)
-    except CancelledError:
-        await wait([task])
-        raise
 
 
 Get = Callable[[Context, list[int], Selection], Awaitable[list[Row]]]

@@ -14,7 +14,7 @@ from app.care.sessions import time_state
 from app.db.moments import as_moment, known_moment
 from app.db.reader.reads import Row, rows_of_ids
 from app.db.reader.selection import AccessScope, Selection
-from app.db.sql import Steps, Together, Values, repeatable
+from app.db.sql import AtOnce, Steps, Together, Values, repeatable
 from app.db.statements.assignments import (
     ADD_ASSIGNMENTS,
     ADD_REMINDERS,
@@ -26,10 +26,13 @@ from app.db.statements.assignments import (
     TAKE_NEW_IDS,
 )
 from app.db.statements.events import INSERT_ASSIGNMENT_EVENTS
+from app.db.statements.homework import assigning_at_once
 from app.db.tables import Actor, Assignment, EventKind, ReminderState, TimeState
 
 MAX_BOOKS = 50
 MAX_REMINDERS = 50
+MAX_ROWS_AT_ONCE = 20  # more would delay the changes that share the round trip
+ASSIGNED = {"event": EventKind.ASSIGNED, "actor": Actor.CAREGIVER}
 
 
 @dataclass(frozen=True)
@@ -96,6 +99,9 @@ def assigning(
     within `repeats_within` writes nothing and returns the ids of the first request."""
     values = values_of(homework)
     values |= {"caregiver": access.caregiver, "session": homework.session_id, "now": access.now}
+    if len(values["books"]) * (1 + len(values["moments"])) <= MAX_ROWS_AT_ONCE:
+        for row in (yield assigning_at_once_step(values, repeats_within)):
+            return sorted(row[2])
     found = yield LOCK_SESSION_AND_BOOKS, values
     if not found:
         raise NotFound("session", "sessionId")
@@ -111,6 +117,14 @@ def assigning(
     if None in new_ids:
         new_ids = [row[0] for row in (yield TAKE_NEW_IDS, values)]
     return (yield from adding_homework(values, new_ids, is_last=True))
+
+
+def assigning_at_once_step(values: Values, repeats_within: timedelta | None) -> AtOnce:
+    statement, recorded = [assigning_at_once(repeats_within is not None, is_on) for is_on in (False, True)]
+    values = values | {"added": len(values["books"]), **ASSIGNED}
+    if repeats_within is not None:
+        values["since"] = values["now"] - repeats_within
+    return AtOnce(statement, recorded, values)
 
 
 def choosing_books(values: Values, found: Sequence[Sequence[Any]], within: str = "") -> Steps[None]:
@@ -136,7 +150,7 @@ def adding_homework(values: Values, new_ids: list[int], is_last: bool = False) -
     """Adds assignments of existing books to a running session. Returns the ids in the order of the books."""
     added = sorted(new_ids)
     values = {**values, "assignments": added, "added": len(added), "latest": added[-1]}
-    values |= {"event": EventKind.ASSIGNED, "actor": Actor.CAREGIVER}
+    values |= ASSIGNED
     statements = [ADD_ASSIGNMENTS, COUNT_NEW_ASSIGNMENTS, INSERT_ASSIGNMENT_EVENTS]
     if values["moments"]:
         statements.insert(1, ADD_REMINDERS)

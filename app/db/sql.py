@@ -178,6 +178,21 @@ class OnlyStatement(NamedTuple):
     values: Values
 
 
+class Numbered(OnlyStatement):
+    """One whose first column and parameter are the NUMBER of the request, and which always returns one row.
+    PostgreSQL runs several that wait for a connection in one round trip, so it must not take long."""
+
+
+class AtOnce(NamedTuple):
+    """A change that PostgreSQL can make by one statement, which commits by itself. The statement is like a
+    `Numbered` one; its second column is the client of the added events, or NULL if the change was not made.
+    No row if it was not tried: inside a transaction and on other databases. The next steps then make it."""
+
+    statement: Statement
+    recorded: Statement  # the same with an audit record, whose parameters begin with `record_`
+    values: Values
+
+
 class Together(NamedTuple):
     """Changes that do not read what the others write: one round trip to PostgreSQL. Returns no rows."""
 
@@ -194,7 +209,7 @@ class LongWork(NamedTuple):
 
 DATABASE_KIND: Any = object()  # this step returns the kind of the database
 
-Step = tuple[Statement, Values] | Together | Bulk | LongWork
+Step = tuple[Statement, Values] | AtOnce | Together | Bulk | LongWork
 Result = TypeVar("Result")
 P = ParamSpec("P")
 # A generator that yields the next statement and receives its rows. It knows no connection, thread or loop.
@@ -229,7 +244,7 @@ def repeatable(function: Callable[P, Steps[Result]]) -> Callable[P, Repeatable[R
 
 def changes_of(step: Step) -> Sequence[tuple[Statement, Values]]:
     """The statements of a step with their values."""
-    if step is DATABASE_KIND or isinstance(step, Bulk | LongWork):
+    if step is DATABASE_KIND or isinstance(step, AtOnce | Bulk | LongWork):
         return ()
     return step.changes if isinstance(step, Together) else [step]
 
@@ -306,7 +321,8 @@ def new_id(table: str) -> ColumnElement[int]:
     round trip; a change that does not use its id leaves a gap. SQLite has one writer."""
     last = f"coalesce((SELECT seq FROM sqlite_sequence WHERE name = '{table}'), 0)"
     return PerDatabase(
-        sqlite=literal_column(f"{last} + row_number() OVER ()"), postgresql=func.nextval(f"{table}_id_seq")
+        sqlite=literal_column(f"{last} + row_number() OVER ()"),
+        postgresql=func.nextval(literal_text(f"{table}_id_seq")),
     )
 
 
@@ -320,6 +336,9 @@ def after_lock(value: ColumnElement[Any]) -> ColumnElement[Any]:
     """Read by PostgreSQL in the second run of a statement with `reads_after_lock`; NULL in the first."""
     is_locked = bindparam("is_locked", type_=Boolean)
     return PerDatabase(sqlite=value, postgresql=case((is_locked, value)))
+
+
+NUMBER = count_parameter("number").label("number")  # the first column of a `Numbered` statement
 
 
 def among(subject: ColumnElement[Any], name: str) -> ColumnElement[bool]:

@@ -19,12 +19,13 @@ from app.care.assignments import (
 )
 from app.care.audit import list_audit_events
 from app.care.books import BookFilter
-from app.care.context import Context, Role, to_the_end
+from app.care.context import Context, Role
 from app.care.errors import InvalidValue, NotFound
 from app.care.own_data import DataFormat, get_own_data
 from app.care.sessions import ORDERS as ORDERS_OF_SESSIONS
 from app.care.sessions import SessionOrder, get_my_sessions, list_my_sessions
 from app.db.audit.records import ANSWER_SETS, ASSIGNMENTS, CAREGIVERS, CLIENTS, SESSIONS
+from app.db.drivers.interface import to_the_end
 from app.db.reader.plans import Row
 from app.db.reader.selection import Order, PageRequest, Selection
 from app.db.tables import (

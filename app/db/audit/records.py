@@ -11,6 +11,7 @@ from sqlalchemy import bindparam, insert
 from app.db.moments import moment_as_text
 from app.db.reader.selection import Shown
 from app.db.sql import (
+    AtOnce,
     OnlyStatement,
     Repeatable,
     Statement,
@@ -122,6 +123,10 @@ def recorded(
             record = record_of(about_events(events))._asdict()
             events.clear()
             return Together((*step.changes, (ADD_RECORD, record)))
+        if isinstance(step, AtOnce):
+            record = record_of([])._asdict()
+            values = {f"record_{name}": value for name, value in record.items()}
+            return AtOnce(step.recorded, step.recorded, {**step.values, **values})
         return step
 
     result = yield from mapping_steps(steps, add_record)

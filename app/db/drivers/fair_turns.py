@@ -5,8 +5,9 @@ import asyncio
 from collections import OrderedDict, deque
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
+from itertools import islice
 from threading import Lock
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -43,33 +44,60 @@ class FairQueue(Generic[Item]):
             return item
 
 
+class Waiting(NamedTuple):
+    turn: "asyncio.Future[bool]"
+    work: Any  # that another caller may do in its turn, or None
+
+
 class FairTurns:
     """A semaphore."""
 
     def __init__(self, number: int) -> None:
         self.free = number
-        self.waiting: FairQueue[asyncio.Future[None]] = FairQueue()
+        self.waiting: FairQueue[Waiting] = FairQueue()
 
-    async def acquire(self) -> None:
+    async def acquire(self, work: Any = None) -> bool:
+        """Returns whether the caller has a turn now. If not, another caller has done the work in its turn."""
         if self.free:
             self.free -= 1
-            return
-        turn = asyncio.get_running_loop().create_future()
-        self.waiting.put(turn)
+            return True
+        turn: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+        self.waiting.put(Waiting(turn, work))
         try:
-            await turn
+            return await turn
         except asyncio.CancelledError:
-            if not turn.cancelled():  # the turn has just come
+            if not turn.cancelled() and not turn.exception() and turn.result():  # the turn has just come
                 self.release()
             raise
 
     def release(self) -> None:
         while self.waiting.items:
-            turn = self.waiting.get()
+            turn = self.waiting.get().turn
             if not turn.done():
-                turn.set_result(None)
+                turn.set_result(True)
                 return
         self.free += 1
+
+    def take(self, is_wanted: Callable[[Any], bool], number: int) -> list[Waiting]:
+        """Removes work that the caller with a turn will do in it. The callers who wait give their first work
+        in turn; none of them loses its order, and none overtakes a caller who waits for something else by
+        more than this turn."""
+        taken: list[Waiting] = []
+        items = self.waiting.items
+        found = True
+        while found and len(taken) < number:
+            found = False
+            for caller in list(islice(items, number)):
+                if len(taken) < number and is_wanted(items[caller][0].work):
+                    found = True
+                    first = items[caller].popleft()
+                    if items[caller]:
+                        items.move_to_end(caller)
+                    else:
+                        del items[caller]
+                    if not first.turn.done():  # cancelled
+                        taken.append(first)
+        return taken
 
 
 class FairThreads:

@@ -2,9 +2,10 @@
 
 import logging
 import sqlite3
-from collections.abc import Callable
+from asyncio import CancelledError, create_task, shield, wait
+from collections.abc import Callable, Coroutine
 from pathlib import Path
-from typing import NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 from urllib.parse import unquote, urlsplit
 
 from app.db.sql import Repeatable, Steps
@@ -64,6 +65,16 @@ class Database(Protocol):
     async def close(self) -> None: ...
 
     def occupancy(self) -> Occupancy: ...
+
+
+async def to_the_end(work: Coroutine[Any, Any, Result]) -> Result:
+    """Ends the work also if the caller is cancelled."""
+    task = create_task(work)
+    try:
+        return await shield(task)
+    except CancelledError:
+        await wait([task])
+        raise
 
 
 CHANNEL = "care_event"  # on which PostgreSQL announces the caregiver and the client of new events

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from app.db.drivers.citus import is_distributed
 from app.db.drivers.connections import ACQUIRE_SECONDS, Primary, open_pool
-from app.db.drivers.fair_turns import CONNECTED, FairThreads, FairTurns
+from app.db.drivers.fair_turns import CONNECTED, FairThreads, FairTurns, Waiting
 from app.db.drivers.faults import (
     CONFLICTS,
     close_at_once,
@@ -22,15 +22,33 @@ from app.db.drivers.faults import (
     is_open,
     raising_unavailable,
 )
-from app.db.drivers.interface import CHANNEL, DatabaseError, DatabaseUnavailable, Occupancy, OutcomeUnknown
+from app.db.drivers.interface import (
+    CHANNEL,
+    DatabaseError,
+    DatabaseUnavailable,
+    Occupancy,
+    OutcomeUnknown,
+    to_the_end,
+)
+from app.db.drivers.numbered import (
+    MAX_TOGETHER,
+    MixedUp,
+    NumberedWork,
+    fail,
+    fetch_together,
+    give,
+    read_together,
+)
 from app.db.drivers.waiting_commits import reading_waiting_commits
 from app.db.drivers.watching import SILENT_SECONDS, watch_hosts
 from app.db.sql import (
     DATABASE_KIND,
+    AtOnce,
     Bulk,
     CompiledStatement,
     DatabaseKind,
     LongWork,
+    Numbered,
     OnlyStatement,
     Repeatable,
     Statement,
@@ -84,6 +102,7 @@ class PostgresDatabase:
         self.turns = FairTurns(size)
         self.turns_to_change = FairTurns(max(1, size - 1))
         self.turn_to_record = FairTurns(1)
+        self.turn_at_once = FairTurns(1)  # meanwhile others gather, which then share a round trip
         self.idle: list[Any] = []
         self.has_unconfirmed = False  # a commit may still wait for a lost standby
         self.losses = 0  # a connection from before the last loss is not used again
@@ -120,13 +139,19 @@ class PostgresDatabase:
 
     async def run(self, steps: Steps[Result], is_read: bool = False) -> Result:
         try:
+            return await self.run_to_end(steps, is_read)
+        finally:
+            steps.close()  # after an error, which is then its context
+
+    async def run_to_end(self, steps: Steps[Result], is_read: bool) -> Result:
+        try:
             step = next(steps)
-            while step is DATABASE_KIND or isinstance(step, LongWork):
-                step = steps.send(
-                    [await WORKER.run(step.function)] if isinstance(step, LongWork) else [self.kind]
-                )
+            while step is DATABASE_KIND or isinstance(step, AtOnce | LongWork):
+                step = steps.send(await self.run_outside(step))
         except StopIteration as done:
             return done.value  # type: ignore[no-any-return]
+        if is_read and isinstance(step, Numbered):
+            return result_of(steps, await self.read_numbered(step))
         is_single = isinstance(step, OnlyStatement)
         if is_read:
             turns = [self.turns]
@@ -139,6 +164,60 @@ class PostgresDatabase:
                 return await self.run_transaction(connection, steps, step, is_read)
             running = run_steps(connection, self.kind, steps, step)
             return await (running if is_read else self.confirm(connection, running))
+
+    async def run_outside(self, step: Step) -> list[Any]:
+        """Runs a step that needs no transaction."""
+        if isinstance(step, LongWork):
+            return [await WORKER.run(step.function)]
+        if isinstance(step, AtOnce):
+            return await self.change_at_once(step) if self.kind == "postgresql" else []
+        return [self.kind]
+
+    async def change_at_once(self, step: AtOnce) -> list[Any]:
+        """The row of the change, made together with equal changes that wait by then. No row if it was not
+        made, also because another one of them failed: they share one transaction."""
+        own = NumberedWork(step, self.kind)
+        try:
+            async with self.connection(self.turn_at_once, self.turns, work=own) as connection:
+                if connection is not None:
+                    if self.has_unconfirmed:
+                        await self.reject_while_commits_wait(connection)
+                    others = self.turn_at_once.take(own.is_equal, MAX_TOGETHER - 1)
+                    for waiting in others:
+                        waiting.work.is_taken = True
+                    await to_the_end(self.make_together(connection, own, others))
+        except DatabaseUnavailable as fault:
+            if own.is_taken and not isinstance(fault, OutcomeUnknown):  # it did not wait for the end
+                raise OutcomeUnknown(UNCONFIRMED) from fault.__cause__
+            raise
+        rows = [row for row in own.rows if row[1] is not None]
+        if rows:
+            self.announce({f"{step.values['caregiver']} {rows[0][1]}"})
+        return rows
+
+    async def make_together(self, connection: Any, own: NumberedWork, others: list[Waiting]) -> None:
+        try:
+            rows = await self.confirm(connection, fetch_together(connection, own, others))
+        except (OutcomeUnknown, MixedUp) as fault:
+            text = UNKNOWN if isinstance(fault, MixedUp) else str(fault)
+            for waiting in others:
+                fail(waiting, OutcomeUnknown(text), fault.__cause__)
+            raise OutcomeUnknown(text) from fault.__cause__
+        except Exception as error:  # of PostgreSQL, which has undone them all
+            logger.info("changes are made one by one after %s", type(error).__name__)
+            rows = [[] for _ in (own, *others)]
+        own.rows = rows[0]
+        for waiting, found in zip(others, rows[1:], strict=True):
+            give(waiting, found)
+
+    async def read_numbered(self, step: Numbered) -> list[Any]:
+        """In the round trip of another caller, or in an own one with equal statements that wait by then."""
+        own = NumberedWork(step, self.kind)
+        async with self.connection(self.turns, work=own) as connection:
+            if connection is not None:
+                others = self.turns.take(own.is_equal, MAX_TOGETHER - 1)
+                await to_the_end(read_together(connection, own, others))
+        return own.rows
 
     async def run_transaction(
         self, connection: Any, steps: Steps[Result], step: Step, is_read: bool
@@ -202,8 +281,8 @@ class PostgresDatabase:
             self.announcing = None
 
     @asynccontextmanager
-    async def connection(self, *turns: FairTurns) -> AsyncIterator[Any]:
-        """Without `turns` as for a read."""
+    async def connection(self, *turns: FairTurns, work: Any = None) -> AsyncIterator[Any]:
+        """Without `turns` as for a read. None if the `work` was done in the turn of another caller."""
         taken: list[FairTurns] = []
         task = asyncio.current_task()
         CONNECTED.add(task)
@@ -211,12 +290,16 @@ class PostgresDatabase:
             try:
                 async with asyncio.timeout(self.acquire_seconds):
                     for turn in turns or [self.turns]:
-                        await turn.acquire()
+                        if not await turn.acquire(work):
+                            break
                         taken.append(turn)
                     losses = self.losses
-                    connection = await self.take_connection()
+                    connection = await self.take_connection() if taken else None
             except TimeoutError as error:
                 raise DatabaseUnavailable from error
+            if not taken:
+                yield None
+                return
             self.in_use[connection] = monotonic()
             try:
                 yield connection
@@ -316,6 +399,15 @@ async def open_postgres(url: str, connections: int, patience: float | None) -> P
     return PostgresDatabase(primary, pool, patience is None, is_pooled, kind)
 
 
+def result_of(steps: Steps[Result], rows: list[Any]) -> Result:
+    """The result of steps whose last statement returned these rows."""
+    try:
+        steps.send(rows)
+    except StopIteration as done:
+        return done.value  # type: ignore[no-any-return]
+    raise RuntimeError("there is another statement")
+
+
 async def run_steps(
     connection: Any, kind: DatabaseKind, steps: Steps[Result], step: Step | None = None
 ) -> Result:
@@ -339,6 +431,8 @@ async def run_step(connection: Any, kind: DatabaseKind, step: Step) -> list[Any]
         return []
     if step is DATABASE_KIND:
         return [kind]
+    if isinstance(step, AtOnce):
+        return []
     if isinstance(step, LongWork):
         return [await WORKER.run(step.function)]
     if isinstance(step, Together):

@@ -20,6 +20,7 @@ from app.db.moments import moment_as_text
 from app.db.sql import (
     DATABASE_KIND,
     REQUIRED,
+    AtOnce,
     Bulk,
     CompiledStatement,
     LongWork,
@@ -342,6 +343,8 @@ def run_on_sqlite(connection: sqlite3.Connection | sqlite3.Cursor, step: Step) -
         return []
     if step is DATABASE_KIND:
         return ["sqlite"]
+    if isinstance(step, AtOnce):
+        return []
     if isinstance(step, LongWork):
         return [step.function()]
     if isinstance(step, Together):

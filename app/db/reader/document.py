@@ -34,7 +34,9 @@ from app.db.reader.queries import (
 )
 from app.db.reader.selection import Link, PageRequest, Path, ReaderRole, Selection, Shown, Where
 from app.db.sql import (
+    NUMBER,
     DatabaseKind,
+    Numbered,
     OnlyStatement,
     Statement,
     Steps,
@@ -50,6 +52,7 @@ Expression = ColumnElement[Any]
 
 MAX_ARGUMENTS = 100  # of a function of PostgreSQL
 MAX_DOCUMENT = 16 * 1024 * 1024  # bytes: a text is repeated in each row that refers to it
+MAX_NUMBERED_ROWS = 51  # of a page that is read together with those of other requests
 ISO_8601: Expression = literal_column("""'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'""")  # the text that SQLite stores
 
 
@@ -68,8 +71,9 @@ class DocumentPlan(Plan):
         return [self.statement]
 
     def run(self, selection: Selection, values: Values) -> Steps[tuple[int | None, list[Any]]]:
-        values = values | self.values_of_pages(selection)
-        [(document,)] = yield OnlyStatement(self.statement, values)
+        is_short = not self.pages and values.get("limit", 0) <= MAX_NUMBERED_ROWS
+        values = values | self.values_of_pages(selection) | {"number": 0}
+        [(_, document)] = yield (Numbered if is_short else OnlyStatement)(self.statement, values)
         if len(document) > MAX_DOCUMENT:
             raise ReadTooLong
         total, arrays = orjson.loads(document)
@@ -174,7 +178,7 @@ class StatementWriter:
         # Ends above the limit, so that no longer document is sent. A text would be measured by character.
         document = func.json_send(func.json_build_array(total, rows))
         limited = func.substring(document, 1, literal_column(str(MAX_DOCUMENT + 1)))
-        statement = compiled_statement(kind, select(limited))
+        statement = compiled_statement(kind, select(NUMBER, limited))
         return DocumentPlan(self.root, statement, tuple(self.pages))
 
     def query_of(self, node: PlanNode) -> Query:

@@ -8,13 +8,16 @@ from sqlalchemy import (
     ColumnElement,
     DateTime,
     FromClause,
+    Insert,
     Select,
+    Table,
     and_,
     case,
     delete,
     exists,
     insert,
     literal,
+    literal_column,
     null,
     select,
     update,
@@ -30,10 +33,12 @@ from app.db.sql import (
     each,
     id_parameter,
     in_order,
+    literal_text,
     moment_parameter,
     new_id,
     new_id_if_here,
 )
+from app.db.statements.events import CLIENT
 from app.db.tables import (
     ANSWER_SET,
     ASSIGNMENT,
@@ -74,41 +79,57 @@ def mark_books_assigned() -> Statement:
     return Statement(update(BOOK).where(BOOK.c.id.in_(locked)).values(is_assigned=literal(True)))
 
 
-def add_assignments(kind: DatabaseKind) -> ClauseElement:
-    ids, books = each("assignments", kind), each("books", kind)
-    columns = {
-        "id": ids.c.value,
+def columns_of_assignment(id: Any, book: Any, client: ColumnElement[int] = CLIENT) -> dict[str, Any]:
+    return {
+        "id": id,
         "caregiver_id": id_parameter("caregiver"),
-        "client_id": id_parameter("client"),
+        "client_id": client,
         "session_id": id_parameter("session"),
-        "book_id": books.c.value,
+        "book_id": book,
         "assign_date": moment_parameter("now"),
         "start_date": moment_parameter("start"),
         "end_date": moment_parameter("end"),
-        "status": literal(AssignmentStatus.PENDING.value),
-        "attempt": literal(1),
-        "score": literal(0),
-        "feedback_status": literal(FeedbackStatus.WAITING.value),
+        "status": literal_text(AssignmentStatus.PENDING),
+        "attempt": literal_column("1"),
+        "score": literal_column("0"),
+        "feedback_status": literal_text(FeedbackStatus.WAITING),
     }
-    rows = select(*columns.values()).select_from(ids.join(books, ids.c.position == books.c.position))
-    return insert(ASSIGNMENT).from_select(list(columns), rows)
+
+
+def columns_of_reminder(assignment: Any, moment: Any, client: ColumnElement[int] = CLIENT) -> dict[str, Any]:
+    """A moment in the past is stored as skipped."""
+    is_past = moment < moment_parameter("now")
+    return {
+        "caregiver_id": id_parameter("caregiver"),
+        "client_id": client,
+        "assignment_id": assignment,
+        "remind_date": moment,
+        "state": case(
+            (is_past, literal_text(ReminderState.SKIPPED)), else_=literal_text(ReminderState.SCHEDULED)
+        ),
+    }
+
+
+def add_assignments(kind: DatabaseKind) -> ClauseElement:
+    ids, books = each("assignments", kind), each("books", kind)
+    columns = columns_of_assignment(ids.c.value, books.c.value)
+    return insert_rows(ASSIGNMENT, columns, ids.join(books, ids.c.position == books.c.position))
 
 
 def add_reminders(kind: DatabaseKind) -> ClauseElement:
-    """Adds every moment for every new assignment; a moment in the past is stored as skipped."""
-    assignments = each("assignments", kind)
-    moments = each("moments", kind, DateTime(timezone=True))
-    is_past = moments.c.value < moment_parameter("now")
-    columns = {
-        "caregiver_id": id_parameter("caregiver"),
-        "client_id": id_parameter("client"),
-        "assignment_id": assignments.c.value,
-        "remind_date": moments.c.value,
-        "state": case((is_past, ReminderState.SKIPPED.value), else_=ReminderState.SCHEDULED.value),
-    }
+    """Adds every moment for every new assignment."""
+    assignments, moments = each("assignments", kind), moments_to_remind(kind)
+    columns = columns_of_reminder(assignments.c.value, moments.c.value)
     rows = select(*columns.values()).select_from(assignments.join(moments, literal(True)))
-    rows = in_order(rows, kind, assignments, moments)
-    return insert(REMINDER).from_select(list(columns), rows)
+    return insert(REMINDER).from_select(list(columns), in_order(rows, kind, assignments, moments))
+
+
+def moments_to_remind(kind: DatabaseKind) -> FromClause:
+    return each("moments", kind, DateTime(timezone=True))
+
+
+def insert_rows(table: Table, columns: dict[str, Any], source: FromClause) -> Insert:
+    return insert(table).from_select(list(columns), select(*columns.values()).select_from(source))
 
 
 LOCK_SESSION_AND_BOOKS = lock_session_and_books()

@@ -9,6 +9,21 @@ from app.db.facts import Id
 from app.db.sql import DatabaseKind, Statement, each, id_parameter, in_order, moment_parameter, text_parameter
 from app.db.tables import EVENT
 
+CLIENT = id_parameter("client")
+
+
+def columns_of_event(
+    subject: dict[str, ColumnElement[Any]], client: ColumnElement[int] = CLIENT
+) -> dict[str, ColumnElement[Any]]:
+    return {
+        "caregiver_id": id_parameter("caregiver"),
+        "client_id": client,
+        "kind": text_parameter("event"),
+        "actor": text_parameter("actor"),
+        **subject,
+        "moment": moment_parameter("now"),
+    }
+
 
 def insert_events_for_each(
     name: str, subject: Callable[[ColumnElement[int]], dict[str, ColumnElement[Any]]]
@@ -17,23 +32,18 @@ def insert_events_for_each(
 
     def build(kind: DatabaseKind) -> Insert:
         ids = each(name, kind)
-        columns: dict[str, Any] = {
-            "caregiver_id": id_parameter("caregiver"),
-            "client_id": id_parameter("client"),
-            "kind": text_parameter("event"),
-            "actor": text_parameter("actor"),
-            **subject(ids.c.value),
-            "moment": moment_parameter("now"),
-        }
+        columns = columns_of_event(subject(ids.c.value))
         rows = in_order(select(*columns.values()).select_from(ids), kind, ids)
         return insert(EVENT).from_select(list(columns), rows)
 
     return Statement(build, adds_events=True)
 
 
-INSERT_ASSIGNMENT_EVENTS = insert_events_for_each(
-    "assignments", lambda id: {"session_id": id_parameter("session"), "assignment_id": id}
-)
+def of_assignment(id: ColumnElement[int]) -> dict[str, ColumnElement[Any]]:
+    return {"session_id": id_parameter("session"), "assignment_id": id}
+
+
+INSERT_ASSIGNMENT_EVENTS = insert_events_for_each("assignments", of_assignment)
 INSERT_SESSION_EVENTS = insert_events_for_each(
     "sessions", lambda id: {"session_id": id, "assignment_id": cast(null(), Id)}
 )

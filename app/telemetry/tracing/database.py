@@ -12,6 +12,7 @@ from opentelemetry.trace import Span, SpanKind, Tracer, get_current_span
 from app.db.drivers.interface import Database, Occupancy, sqlite_path
 from app.db.sql import (
     DATABASE_KIND,
+    AtOnce,
     Bulk,
     DatabaseKind,
     LongWork,
@@ -91,7 +92,8 @@ class TracedDatabase:
         try:
             step = next(steps)
             while True:
-                if step is DATABASE_KIND or isinstance(step, LongWork):
+                is_tried = isinstance(step, AtOnce) and self.kind == "postgresql"
+                if step is DATABASE_KIND or (isinstance(step, AtOnce | LongWork) and not is_tried):
                     step = steps.send((yield step))
                     continue
                 span = self.start_span(step, context)
@@ -148,6 +150,8 @@ def attributes_of(step: Step, kind: DatabaseKind) -> Attributes:
             "db.operation.name": "INSERT",
             "db.query.summary": f"INSERT {step.table}",
         }
+    if isinstance(step, AtOnce):
+        return statement_attributes(step.statement, kind)
     each = [statement_attributes(statement, kind) for statement, _ in changes_of(step)]
     if len(each) == 1:
         return each[0]

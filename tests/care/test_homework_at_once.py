@@ -1,0 +1,266 @@
+"""On PostgreSQL, ordinary homework is assigned by one statement, together with that of other callers. It
+writes the rows that a transaction would write, or nothing, and then a transaction decides."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from datetime import datetime, timedelta
+from functools import partial
+from typing import Any
+
+import pytest
+
+from app.care.homework import MAX_ROWS_AT_ONCE, Homework, assigning
+from app.db.audit.records import DONE, Record, as_text, recorded
+from app.db.drivers.factory import open_database
+from app.db.drivers.fair_turns import CALLER
+from app.db.drivers.interface import OutcomeUnknown
+from app.db.reader.selection import AccessScope
+from app.db.tables import AuditActor, Contract
+from tests.answers import a_world_to_answer_in
+from tests.db import raw
+from tests.factories import DAY, HOUR, NOW, starting_with
+
+pytestmark = [
+    pytest.mark.parametrize("kind", ["postgresql"], indirect=True),
+    starting_with(a_world_to_answer_in),
+]
+BOOKS = (5, 4)  # both were assigned before
+MINUTE = timedelta(minutes=1)
+WRITTEN = (
+    "SELECT caregiver_id, client_id, session_id, book_id, assign_date, start_date, end_date, withdraw_date,"
+    " status, attempt, score, feedback_status, submit_date FROM assignment ORDER BY id",
+    "SELECT caregiver_id, client_id, remind_date, state FROM reminder ORDER BY id",
+    "SELECT caregiver_id, client_id, session_id, kind, actor, moment FROM event ORDER BY id",
+    "SELECT * FROM (SELECT id, assignment_count, latest_assignment_id FROM session) AS s ORDER BY id",
+    "SELECT moment, actor, actor_id, contract, operation, outcome, request_id, about FROM audit_record"
+    " ORDER BY id",
+)
+
+
+def homework(session: int = 1, **changed: Any) -> Homework:
+    moments = (NOW - MINUTE, NOW + MINUTE)
+    usual = dict(book_ids=BOOKS, start_date=NOW - DAY, end_date=NOW + DAY, remind_dates=moments)
+    return Homework(session_id=session, **(usual | changed))
+
+
+def a_record(about: Any) -> Record:
+    return Record(
+        NOW, AuditActor.CAREGIVER, 1, Contract.GRAPHQL, "assignHomework", DONE, as_text(about), "request"
+    )
+
+
+async def assign(
+    db: Any, caregiver: int, given: Homework, within: timedelta | None = None, now: datetime = NOW
+) -> list[int]:
+    CALLER.state = {"budget": caregiver}  # until the first await that waits
+    steps = assigning(AccessScope(now, caregiver=caregiver), given, within)
+    try:
+        ids: list[int] = await db.write(recorded(steps, a_record))
+        return ids
+    finally:
+        CALLER.state = None
+
+
+def kind_of(sql: str) -> str:
+    return "AT ONCE" if sql.startswith('WITH "new"') else sql.split()[0].strip(";")
+
+
+def together(url: str, *work: Callable[[Any], Awaitable[list[int]]]) -> tuple[list[Any], list[str]]:
+    """What became of each, and the first words of the statements that were sent."""
+
+    async def main() -> tuple[list[Any], list[str]]:
+        db: Any = await open_database(url, 4)
+        try:
+            async with asyncio.timeout(60):
+                sent: list[str] = []
+                async with db.connection() as connection:
+                    connection.add_query_logger(lambda query: sent.append(kind_of(query.query)))
+                assert await db.turn_at_once.acquire()
+                running = [asyncio.ensure_future(each(db)) for each in work]
+                await asyncio.sleep(0)
+                db.turn_at_once.release()
+                found = await asyncio.gather(*running, return_exceptions=True)
+                await asyncio.sleep(0)  # asyncpg calls the logger in the next turn of the loop
+                assert (db.turn_at_once.free, len(db.turn_at_once.waiting.items)) == (1, 0)
+                return found, sent
+        finally:
+            await db.close()
+
+    return asyncio.run(main())
+
+
+def rows(url: str) -> list[Any]:
+    return [raw.run(url, statement) for statement in WRITTEN]
+
+
+def homework_in(url: str, session: int) -> list[int]:
+    return [
+        row[0] for row in raw.run(url, f"SELECT id FROM assignment WHERE session_id = {session} ORDER BY id")
+    ]
+
+
+@pytest.mark.parametrize("moments", [(), (NOW - MINUTE, NOW + HOUR)], ids=["no reminders", "reminders"])
+@pytest.mark.parametrize("within", [None, MINUTE], ids=["GraphQL", "legacy"])
+def test_it_writes_what_a_transaction_writes(
+    database_url: str, moments: Any, within: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = homework(remind_dates=moments)
+    written = []
+    for day, limit in enumerate((MAX_ROWS_AT_ONCE, 0)):
+        monkeypatch.setattr("app.care.homework.MAX_ROWS_AT_ONCE", limit)
+        now = NOW + day * 2 * MINUTE  # not a repetition
+        before = rows(database_url)
+        [ids], sent = together(
+            database_url, partial(assign, caregiver=1, given=given, within=within, now=now)
+        )
+        assert ("AT ONCE" in sent, "BEGIN" in sent) == (limit > 0, limit == 0)
+        assert homework_in(database_url, 1)[-2:] == ids
+        written.append(new_rows(before, rows(database_url), ids))
+
+    assert written[0] == written[1]
+    assert [len(table) for table in written[0]] == [2, 2 * len(moments), 2, 1, 1]
+
+
+def new_rows(before: list[Any], after: list[Any], ids: list[int]) -> list[Any]:
+    """With words for the ids and for what may differ."""
+    words = {str(id): f"id {place}" for place, id in enumerate(ids)}
+    [(session, count, latest)] = set(after[3]) - set(before[3])
+    [old] = [row[1] for row in before[3] if row[0] == session]
+    found = [now[len(past) :] for past, now in zip(before, after, strict=True)]
+    found[0] = [row[:4] + row[5:] for row in found[0]]  # without the moment
+    found[2] = [row[:-1] for row in found[2]]
+    found[4] = [row[1:] for row in found[4]]
+    found[3] = [(session, count - old, words[str(latest)])]
+    for id, word in words.items():
+        found[4] = [tuple(str(value).replace(id, word) for value in row) for row in found[4]]
+    return found
+
+
+def test_homework_of_several_callers_shares_one_round_trip(database_url: str) -> None:
+    before = homework_in(database_url, 1)
+
+    found, sent = together(
+        database_url,
+        *[partial(assign, caregiver=1, given=homework()) for _ in range(3)],
+        partial(assign, caregiver=1, given=homework(4)),
+        partial(assign, caregiver=2, given=homework(5)),
+    )
+
+    assert sent.count("AT ONCE") == 1 and "BEGIN" not in sent
+    assert homework_in(database_url, 1) == [*before, *sorted(id for ids in found[:3] for id in ids)]
+    assert homework_in(database_url, 4)[-2:] == found[3]
+    assert homework_in(database_url, 5)[-2:] == found[4]
+
+
+def test_what_is_rejected_beside_others_is_not_made_and_they_are(database_url: str) -> None:
+    """A future, a closed, a foreign and a missing session, a missing and a retired book; and a book that was
+    never assigned, which takes a transaction."""
+    raw.run(database_url, "UPDATE book SET retire_date = assign_date FROM assignment WHERE book.id = 2")
+    before = rows(database_url)
+    bad = [homework(2), homework(3), homework(5), homework(77)]
+    bad += [homework(book_ids=(5, 77)), homework(book_ids=(2, 5))]
+    works = [partial(assign, caregiver=1, given=each) for each in bad]
+
+    found, _ = together(database_url, *works)
+
+    assert [getattr(each, "code", each) for each in found] == ["NOT_RUNNING"] * 2 + ["NOT_FOUND"] * 4
+    assert rows(database_url) == before
+
+    found, _ = together(
+        database_url,
+        *works,
+        partial(assign, caregiver=1, given=homework()),
+        partial(assign, caregiver=2, given=homework(5, book_ids=(1, 3))),
+    )
+
+    assert homework_in(database_url, 1)[-2:] == found[-2]
+    assert homework_in(database_url, 5)[-2:] == found[-1]
+
+
+def plant(url: str, fault: str) -> None:
+    """It happens when homework of session 4 is added."""
+    raw.run(
+        url,
+        f"CREATE FUNCTION fault() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN {fault}; RETURN new; END $$",
+        "CREATE TRIGGER fault AFTER INSERT ON assignment FOR EACH ROW WHEN (new.session_id = 4)"
+        " EXECUTE FUNCTION fault()",
+    )
+
+
+def test_an_error_of_one_is_not_that_of_others(database_url: str) -> None:
+    plant(database_url, "RAISE EXCEPTION 'no'")
+    before = homework_in(database_url, 4)
+
+    found, _ = together(
+        database_url,
+        partial(assign, caregiver=1, given=homework()),
+        partial(assign, caregiver=1, given=homework(4)),
+        partial(assign, caregiver=2, given=homework(5)),
+    )
+
+    assert str(found[1]) == "no"
+    assert homework_in(database_url, 1)[-2:] == found[0]
+    assert homework_in(database_url, 4) == before
+    assert homework_in(database_url, 5)[-2:] == found[2]
+
+
+def test_of_a_lost_connection_no_outcome_is_known_and_nothing_runs_again(database_url: str) -> None:
+    plant(database_url, "PERFORM pg_terminate_backend(pg_backend_pid())")
+    before = rows(database_url)
+
+    found, _ = together(
+        database_url,
+        partial(assign, caregiver=1, given=homework()),
+        partial(assign, caregiver=1, given=homework(4)),
+        partial(assign, caregiver=2, given=homework(5)),
+    )
+
+    assert [type(each) for each in found] == [OutcomeUnknown] * 3
+    assert rows(database_url) == before
+
+
+def test_who_does_not_wait_for_the_end_of_homework_that_another_caller_adds_knows_no_outcome(
+    database_url: str,
+) -> None:
+    async def impatient(db: Any) -> list[int]:
+        db.acquire_seconds = 0.5  # read when it begins to wait
+        try:
+            return await assign(db, 1, homework(4))
+        finally:
+            db.acquire_seconds = 60
+
+    before = homework_in(database_url, 1)
+    plant(database_url, "PERFORM pg_sleep(1.5)")
+
+    found, sent = together(database_url, partial(assign, caregiver=1, given=homework()), impatient)
+
+    assert sent.count("AT ONCE") == 1
+    assert homework_in(database_url, 1) == [*before, *found[0]]
+    assert type(found[1]) is OutcomeUnknown
+
+
+def test_homework_that_was_assigned_since_the_statement_began_is_seen(database_url: str) -> None:
+    """Books are read before the session is locked. Another caller assigns homework between the two."""
+    raw.run(
+        database_url,
+        "ALTER TABLE book RENAME TO stored_book",
+        "CREATE VIEW book AS SELECT * FROM stored_book WHERE pg_advisory_xact_lock_shared(7) IS NOT NULL",
+    )
+    import asyncpg  # here, because the suite on SQLite does without the driver
+
+    waiting = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
+
+    async def meanwhile(db: Any) -> list[int]:
+        other = await asyncpg.connect(database_url)
+        await other.execute("SELECT pg_advisory_lock(7)")
+        running = asyncio.create_task(assign(db, 1, homework()))
+        while await other.fetchval(waiting) != 1:
+            pass
+        await other.execute("UPDATE session SET latest_assignment_id = 1 WHERE id = 1")
+        await other.close()
+        return await running
+
+    [ids], sent = together(database_url, meanwhile)
+
+    assert ("AT ONCE" in sent, "BEGIN" in sent) == (True, True)
+    assert homework_in(database_url, 1)[-2:] == ids
