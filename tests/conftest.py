@@ -14,6 +14,7 @@ from functools import cache
 from pathlib import Path
 from typing import cast
 
+import hypothesis
 import pytest
 
 from app.db.admin.migrate import migrate
@@ -31,6 +32,15 @@ FIRST = ("crash", "history", "live", "fuzz", "engine", "db")
 # The time zone of the tests and of the processes that they start. No result may depend on it. The value is a
 # POSIX rule, so the machine needs no time zone database.
 SUMMER_TIME = "CET-1CEST,M3.5.0,M10.5.0/3"
+# The same examples in every run, on every machine, for as long as they take.
+hypothesis.settings.register_profile(
+    "suite",
+    deadline=None,
+    suppress_health_check=[hypothesis.HealthCheck.too_slow],
+    derandomize=True,
+    database=None,
+)
+hypothesis.settings.load_profile("suite")
 TEARDOWN_SECONDS = 120  # for each step of a teardown; pytest-timeout stops its timer when a test fails
 
 

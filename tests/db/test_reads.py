@@ -17,12 +17,9 @@ from tests.factories import NOW
 ALL = PageRequest(first=ASSIGNMENTS)
 VIEWERS = {"caregiver": AccessScope(NOW, caregiver=1), "client": AccessScope(NOW, client=2)}
 
-# The same examples in every run. They share a world, because they only read it.
+# They share a world, because they only read it.
 some_requests = settings(
     max_examples=80,
-    derandomize=True,
-    database=None,
-    deadline=None,
     phases=[Phase.explicit, Phase.generate, Phase.shrink],
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],  # selections are trees
 )

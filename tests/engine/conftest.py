@@ -4,4 +4,4 @@ import pytest
 from hypothesis import settings
 
 pytest.register_assert_rewrite("tests.engine.library")
-settings.register_profile("thorough", print_blob=True)
+settings.register_profile("thorough", settings.get_profile("suite"), print_blob=True)

@@ -63,8 +63,6 @@ def some(examples: int) -> settings:
     return settings(
         max_examples=examples * 160 if IS_THOROUGH else examples,
         derandomize=not IS_THOROUGH,
-        database=None,
-        deadline=None,
         phases=[Phase.explicit, Phase.generate, Phase.shrink],
         suppress_health_check=list(HealthCheck),
     )

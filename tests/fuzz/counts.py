@@ -11,13 +11,8 @@ SOAK_WIRE = int(os.environ.get("SOAK_WIRE", "5000"))
 
 
 def short(examples: int) -> settings:
-    """The same examples in every run."""
     return settings(
-        max_examples=examples,
-        derandomize=True,
-        database=None,
-        deadline=None,
-        suppress_health_check=[*SLOW_TO_DRAW, HealthCheck.function_scoped_fixture],
+        max_examples=examples, suppress_health_check=[*SLOW_TO_DRAW, HealthCheck.function_scoped_fixture]
     )
 
 
