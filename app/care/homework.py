@@ -26,7 +26,7 @@ from app.db.statements.assignments import (
     TAKE_NEW_IDS,
 )
 from app.db.statements.events import INSERT_ASSIGNMENT_EVENTS
-from app.db.statements.homework import assigning_at_once
+from app.db.statements.homework import ASSIGNING_AT_ONCE
 from app.db.tables import Actor, Assignment, EventKind, ReminderState, TimeState
 
 MAX_BOOKS = 50
@@ -120,7 +120,7 @@ def assigning(
 
 
 def assigning_at_once_step(values: Values, repeats_within: timedelta | None) -> AtOnce:
-    statement, recorded = [assigning_at_once(repeats_within is not None, is_on) for is_on in (False, True)]
+    statement, recorded = [ASSIGNING_AT_ONCE[repeats_within is not None, is_on] for is_on in (False, True)]
     values = values | {"added": len(values["books"]), **ASSIGNED}
     if repeats_within is not None:
         values["since"] = values["now"] - repeats_within

@@ -1,6 +1,6 @@
 """Homework by one statement of PostgreSQL, if nothing about it is out of the ordinary."""
 
-from functools import cache
+from itertools import product
 from typing import Any
 
 from sqlalchemy import (
@@ -43,7 +43,6 @@ from app.db.statements.events import columns_of_event, of_assignment
 from app.db.tables import ASSIGNMENT, AUDIT_RECORD, BOOK, CLIENT, EVENT, REMINDER, SESSION
 
 
-@cache
 def assigning_at_once(looks_for_repetition: bool, is_recorded: bool) -> Statement:
     """Returns the number of the request, the client, and the new ids; no client if nothing was added.
 
@@ -145,3 +144,6 @@ def columns_of_record(new: CTE, client: ColumnElement[Any]) -> dict[str, Any]:
     texts = [literal_text(part) if isinstance(part, str) else cast(part, Text) for part in parts]
     columns["about"] = func.concat(*texts)
     return columns
+
+
+ASSIGNING_AT_ONCE = {flags: assigning_at_once(*flags) for flags in product((False, True), repeat=2)}
