@@ -14,9 +14,9 @@ from app.db.drivers.interface import Database
 from app.db.interchange.load import importing
 from app.db.sql import (
     DATABASE_KIND,
-    AtOnce,
     Bulk,
     DatabaseKind,
+    FastPath,
     LongWork,
     Step,
     Steps,
@@ -154,7 +154,7 @@ class Watched:
 
 def collecting(steps: Steps[Result], seen: list[Step]) -> Steps[Result]:
     def collect(step: Step) -> Step:
-        if step is DATABASE_KIND or isinstance(step, AtOnce | LongWork):
+        if step is DATABASE_KIND or isinstance(step, FastPath | LongWork):
             return step
         if isinstance(step, Bulk | Together) or list(step[1]) != ["user"]:
             seen.append(step)

@@ -32,7 +32,7 @@ FIRST = ("crash", "history", "live", "fuzz", "engine", "db")
 # The time zone of the tests and of the processes that they start. No result may depend on it. The value is a
 # POSIX rule, so the machine needs no time zone database.
 SUMMER_TIME = "CET-1CEST,M3.5.0,M10.5.0/3"
-# The same examples in every run, on every machine, for as long as they take.
+# Hypothesis generates the same examples in every run, and does not limit their time.
 hypothesis.settings.register_profile(
     "suite",
     deadline=None,

@@ -14,7 +14,7 @@ from app.care.sessions import time_state
 from app.db.moments import as_moment, known_moment
 from app.db.reader.reads import Row, rows_of_ids
 from app.db.reader.selection import AccessScope, Selection
-from app.db.sql import AtOnce, Steps, Together, Values, repeatable
+from app.db.sql import FastPath, Steps, Together, Values, repeatable
 from app.db.statements.assignments import (
     ADD_ASSIGNMENTS,
     ADD_REMINDERS,
@@ -26,12 +26,12 @@ from app.db.statements.assignments import (
     TAKE_NEW_IDS,
 )
 from app.db.statements.events import INSERT_ASSIGNMENT_EVENTS
-from app.db.statements.homework import ASSIGNING_AT_ONCE
+from app.db.statements.homework import ASSIGN_ON_FAST_PATH
 from app.db.tables import Actor, Assignment, EventKind, ReminderState, TimeState
 
 MAX_BOOKS = 50
 MAX_REMINDERS = 50
-MAX_ROWS_AT_ONCE = 20  # more would delay the changes that share the round trip
+MAX_FAST_PATH_ROWS = 20  # more would delay the other requests of a batch
 ASSIGNED = {"event": EventKind.ASSIGNED, "actor": Actor.CAREGIVER}
 
 
@@ -99,9 +99,10 @@ def assigning(
     within `repeats_within` writes nothing and returns the ids of the first request."""
     values = values_of(homework)
     values |= {"caregiver": access.caregiver, "session": homework.session_id, "now": access.now}
-    if len(values["books"]) * (1 + len(values["moments"])) <= MAX_ROWS_AT_ONCE:
-        for row in (yield assigning_at_once_step(values, repeats_within)):
-            return sorted(row[2])
+    if len(values["books"]) * (1 + len(values["moments"])) <= MAX_FAST_PATH_ROWS:
+        added = yield fast_path_of(values, repeats_within)
+        if added:
+            return list(added[0][2])
     found = yield LOCK_SESSION_AND_BOOKS, values
     if not found:
         raise NotFound("session", "sessionId")
@@ -119,12 +120,12 @@ def assigning(
     return (yield from adding_homework(values, new_ids, is_last=True))
 
 
-def assigning_at_once_step(values: Values, repeats_within: timedelta | None) -> AtOnce:
-    statement, recorded = [ASSIGNING_AT_ONCE[repeats_within is not None, is_on] for is_on in (False, True)]
+def fast_path_of(values: Values, repeats_within: timedelta | None) -> FastPath:
+    statement, recorded = [ASSIGN_ON_FAST_PATH[repeats_within is not None, is_on] for is_on in (False, True)]
     values = values | {"added": len(values["books"]), **ASSIGNED}
     if repeats_within is not None:
         values["since"] = values["now"] - repeats_within
-    return AtOnce(statement, recorded, values)
+    return FastPath(statement, recorded, values)
 
 
 def choosing_books(values: Values, found: Sequence[Sequence[Any]], within: str = "") -> Steps[None]:

@@ -178,15 +178,16 @@ class OnlyStatement(NamedTuple):
     values: Values
 
 
-class Numbered(OnlyStatement):
-    """One whose first column and parameter are the NUMBER of the request, and which always returns one row.
-    PostgreSQL runs several that wait for a connection in one round trip, so it must not take long."""
+class Batchable(OnlyStatement):
+    """A short read that PostgreSQL may run in a batch with the same statement of other requests. It returns
+    exactly one row, whose first column is the parameter NUMBER: the place of the request in the batch."""
 
 
-class AtOnce(NamedTuple):
-    """A change that PostgreSQL can make by one statement, which commits by itself. The statement is like a
-    `Numbered` one; its second column is the client of the added events, or NULL if the change was not made.
-    No row if it was not tried: inside a transaction and on other databases. The next steps then make it."""
+class FastPath(NamedTuple):
+    """A change by one statement, which PostgreSQL runs in a batch and commits. Its row begins with NUMBER and
+    the client of the added events, or NULL if it changed nothing. The step returns that row if the change was
+    made. It returns no row if not, inside a transaction and on other databases: the next steps then make the
+    change, or reject it."""
 
     statement: Statement
     recorded: Statement  # the same with an audit record, whose parameters begin with `record_`
@@ -209,7 +210,7 @@ class LongWork(NamedTuple):
 
 DATABASE_KIND: Any = object()  # this step returns the kind of the database
 
-Step = tuple[Statement, Values] | AtOnce | Together | Bulk | LongWork
+Step = tuple[Statement, Values] | Together | Bulk | FastPath | LongWork
 Result = TypeVar("Result")
 P = ParamSpec("P")
 # A generator that yields the next statement and receives its rows. It knows no connection, thread or loop.
@@ -244,7 +245,7 @@ def repeatable(function: Callable[P, Steps[Result]]) -> Callable[P, Repeatable[R
 
 def changes_of(step: Step) -> Sequence[tuple[Statement, Values]]:
     """The statements of a step with their values."""
-    if step is DATABASE_KIND or isinstance(step, AtOnce | Bulk | LongWork):
+    if step is DATABASE_KIND or isinstance(step, Bulk | FastPath | LongWork):
         return ()
     return step.changes if isinstance(step, Together) else [step]
 
@@ -338,7 +339,7 @@ def after_lock(value: ColumnElement[Any]) -> ColumnElement[Any]:
     return PerDatabase(sqlite=value, postgresql=case((is_locked, value)))
 
 
-NUMBER = count_parameter("number").label("number")  # the first column of a `Numbered` statement
+NUMBER = count_parameter("number").label("number")  # the first column of statements in batches
 
 
 def among(subject: ColumnElement[Any], name: str) -> ColumnElement[bool]:

@@ -9,7 +9,7 @@ from threading import Event
 
 import pytest
 
-from app.db.drivers.fair_turns import CALLER, FairThreads, FairTurns
+from app.db.drivers.fair_turns import CALLER, FairThreads, FairTurns, Waiter
 from app.db.drivers.postgres import WORKER
 
 pytestmark = pytest.mark.sqlite_only
@@ -90,6 +90,37 @@ def test_a_turn_that_comes_to_a_cancelled_operation_passes_on() -> None:
     run(main)
 
     assert (turns.free, len(turns.waiting.items)) == (1, 0)
+
+
+def test_a_batch_takes_the_same_statement_in_turn_over_the_callers() -> None:
+    """It leaves another statement, and what the same caller requested after that."""
+    turns = FairTurns(1)
+    requests = [("busy", "A"), ("busy", "A"), ("busy", "A"), ("mixed", "B"), ("mixed", "A"), ("other", "A")]
+    waiters = [Waiter(statement) for _, statement in requests]
+
+    async def wait(caller: str, waiter: Waiter) -> bool:
+        CALLER.state = {"budget": caller}
+        return await turns.acquire(waiter)
+
+    async def main() -> None:
+        await turns.acquire()
+        waiting = [
+            asyncio.create_task(wait(caller, waiter))
+            for (caller, _), waiter in zip(requests, waiters, strict=True)
+        ]
+        await asyncio.sleep(0)
+        waiting[1].cancel()
+        await asyncio.sleep(0)
+
+        assert turns.take("A", 2) == [waiters[0], waiters[5]]
+        assert turns.take("A", 8) == [waiters[2]]
+        assert turns.take("A", 8) == []
+        assert [waiter.is_taken for waiter in waiters] == [True, False, True, False, False, True]
+        for task in waiting:
+            task.cancel()
+        await asyncio.gather(*waiting, return_exceptions=True)
+
+    run(main)
 
 
 def test_threads_work_for_one_caller_after_the_other() -> None:

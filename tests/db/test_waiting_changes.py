@@ -82,6 +82,43 @@ def test_changes_that_wait_for_a_row_leave_connections_to_reads(gateway: Gateway
     assert [one["data"]["assignHomework"]["userErrors"] for one in made] == [[]] * 2 * CONNECTIONS
 
 
+@pytest.mark.usefixtures("patient")
+@starting_with(a_world_to_answer_in)
+def test_a_slow_fast_path_and_waiting_changes_leave_a_connection_to_reads(gateway: Gateway) -> None:
+    """A trigger delays the homework of session 4, whose statement itself waits for no row."""
+    url, caregiver = gateway.settings.database, gateway.as_caregiver(1)
+    expected = caregiver.data(NESTED)
+    raw.run(
+        url,
+        "CREATE FUNCTION delay() RETURNS trigger LANGUAGE plpgsql"
+        " AS $$ BEGIN PERFORM pg_advisory_xact_lock_shared(7); RETURN new; END $$",
+        "CREATE TRIGGER delay AFTER INSERT ON assignment FOR EACH ROW WHEN (new.session_id = 4)"
+        " EXECUTE FUNCTION delay()",
+    )
+
+    def assign_with_key(number: int) -> Any:
+        body = {"query": ASSIGN, "variables": {"input": homework()}}
+        headers = {"idempotency-key": f'"{number}"'}
+        return caregiver.request("POST", "/graphql", json=body, headers=headers)
+
+    with ThreadPoolExecutor(2 * CONNECTIONS) as pool:
+        with locking(
+            url, "SELECT pg_advisory_xact_lock(7) FROM (SELECT FROM session WHERE id = 1 FOR UPDATE)"
+        ):
+            given = homework(sessionId="4", bookIds=["5"])
+            slow = pool.submit(caregiver.post_graphql, ASSIGN, input=given)
+            wait_for(url, 1)
+            changes = [pool.submit(assign_with_key, number) for number in range(CONNECTIONS)]
+            wait_for(url, CONNECTIONS - 1)
+            found = [caregiver.data(NESTED) for _ in range(10)]
+            still_waiting = raw.run(url, WAITING)
+        made = [change.result().json() for change in (slow, *changes)]
+
+    assert found == [expected] * 10
+    assert still_waiting == [(CONNECTIONS - 1,)]
+    assert [one["data"]["assignHomework"]["userErrors"] for one in made] == [[]] * (1 + CONNECTIONS)
+
+
 def test_the_check_of_readiness_does_not_wait_for_a_table(
     gateway: Gateway, monkeypatch: pytest.MonkeyPatch
 ) -> None:

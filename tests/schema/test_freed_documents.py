@@ -64,7 +64,7 @@ def test_a_document_leaves_no_reference_cycles(
 
     use(range(3))  # loads what is loaded once
     gc.collect()
-    gc.freeze()  # what is here by now takes long to walk, and is not looked at again
+    gc.freeze()  # collections below then skip the objects that exist now
     gc.disable()
     try:
         # What documents leave is there each time. Other work of the process, such as the next read of the

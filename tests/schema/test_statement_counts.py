@@ -197,7 +197,7 @@ def test_assigning_runs_the_same_statements_for_one_book_and_for_many(
     """Lock and books; rows, reminders, counters, event and audit record, which are one round trip to
     PostgreSQL; then one per level of the payload. One more marks books that are assigned for the first time.
     """
-    monkeypatch.setattr("app.care.homework.MAX_ROWS_AT_ONCE", 0)
+    monkeypatch.setattr("app.care.homework.MAX_FAST_PATH_ROWS", 0)
     gateway.import_records(a_page(1))
     moments = ["2026-11-22T10:00:00Z", "2026-11-23T10:00:00Z"]
     counted = {}

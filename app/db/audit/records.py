@@ -11,7 +11,7 @@ from sqlalchemy import bindparam, insert
 from app.db.moments import moment_as_text
 from app.db.reader.selection import Shown
 from app.db.sql import (
-    AtOnce,
+    FastPath,
     OnlyStatement,
     Repeatable,
     Statement,
@@ -123,10 +123,10 @@ def recorded(
             record = record_of(about_events(events))._asdict()
             events.clear()
             return Together((*step.changes, (ADD_RECORD, record)))
-        if isinstance(step, AtOnce):
+        if isinstance(step, FastPath):
             record = record_of([])._asdict()
             values = {f"record_{name}": value for name, value in record.items()}
-            return AtOnce(step.recorded, step.recorded, {**step.values, **values})
+            return FastPath(step.recorded, step.recorded, {**step.values, **values})
         return step
 
     result = yield from mapping_steps(steps, add_record)

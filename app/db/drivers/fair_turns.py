@@ -5,9 +5,10 @@ import asyncio
 from collections import OrderedDict, deque
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
 from itertools import islice
 from threading import Lock
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, Generic, TypeVar
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -44,9 +45,13 @@ class FairQueue(Generic[Item]):
             return item
 
 
-class Waiting(NamedTuple):
-    turn: "asyncio.Future[bool]"
-    work: Any  # that another caller may do in its turn, or None
+@dataclass(eq=False)
+class Waiter:
+    """A request that waits for a turn. `turn` becomes False if another request has run its statement."""
+
+    statement: Any = None  # that another request may run for it
+    is_taken: bool = False  # by that request
+    turn: "asyncio.Future[bool] | None" = None
 
 
 class FairTurns:
@@ -54,15 +59,17 @@ class FairTurns:
 
     def __init__(self, number: int) -> None:
         self.free = number
-        self.waiting: FairQueue[Waiting] = FairQueue()
+        self.waiting: FairQueue[Waiter] = FairQueue()
 
-    async def acquire(self, work: Any = None) -> bool:
-        """Returns whether the caller has a turn now. If not, another caller has done the work in its turn."""
+    async def acquire(self, waiter: Waiter | None = None) -> bool:
+        """Returns True if the request has a turn, False if another request has run its statement."""
         if self.free:
             self.free -= 1
             return True
+        waiter = waiter or Waiter()
         turn: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
-        self.waiting.put(Waiting(turn, work))
+        waiter.turn = turn
+        self.waiting.put(waiter)
         try:
             return await turn
         except asyncio.CancelledError:
@@ -73,30 +80,28 @@ class FairTurns:
     def release(self) -> None:
         while self.waiting.items:
             turn = self.waiting.get().turn
-            if not turn.done():
+            if turn is not None and not turn.done():
                 turn.set_result(True)
                 return
         self.free += 1
 
-    def take(self, is_wanted: Callable[[Any], bool], number: int) -> list[Waiting]:
-        """Removes work that the caller with a turn will do in it. The callers who wait give their first work
-        in turn; none of them loses its order, and none overtakes a caller who waits for something else by
-        more than this turn."""
-        taken: list[Waiting] = []
+    def take(self, statement: Any, number: int) -> list[Waiter]:
+        """Removes waiters with this statement for a request that runs it for them: at most `number`, in turn
+        over the callers. The requests of each caller keep their order."""
+        taken: list[Waiter] = []
         items = self.waiting.items
-        found = True
-        while found and len(taken) < number:
-            found = False
-            for caller in list(islice(items, number)):
-                if len(taken) < number and is_wanted(items[caller][0].work):
-                    found = True
-                    first = items[caller].popleft()
-                    if items[caller]:
-                        items.move_to_end(caller)
-                    else:
-                        del items[caller]
-                    if not first.turn.done():  # cancelled
-                        taken.append(first)
+        while len(taken) < number:
+            callers = [one for one in islice(items, number) if items[one][0].statement is statement]
+            if not callers:
+                break
+            waiter = items[callers[0]].popleft()
+            if items[callers[0]]:
+                items.move_to_end(callers[0])
+            else:
+                del items[callers[0]]
+            if waiter.turn is not None and not waiter.turn.done():  # done: the request was cancelled
+                waiter.is_taken = True
+                taken.append(waiter)
         return taken
 
 

@@ -11,9 +11,10 @@ from functools import lru_cache, partial
 from time import monotonic, perf_counter
 from typing import Any, TypeVar
 
+from app.db.drivers.batches import MAX_BATCH, BatchItem, run_batch
 from app.db.drivers.citus import is_distributed
 from app.db.drivers.connections import ACQUIRE_SECONDS, Primary, open_pool
-from app.db.drivers.fair_turns import CONNECTED, FairThreads, FairTurns, Waiting
+from app.db.drivers.fair_turns import CONNECTED, FairThreads, FairTurns
 from app.db.drivers.faults import (
     CONFLICTS,
     close_at_once,
@@ -30,25 +31,16 @@ from app.db.drivers.interface import (
     OutcomeUnknown,
     to_the_end,
 )
-from app.db.drivers.numbered import (
-    MAX_TOGETHER,
-    MixedUp,
-    NumberedWork,
-    fail,
-    fetch_together,
-    give,
-    read_together,
-)
 from app.db.drivers.waiting_commits import reading_waiting_commits
 from app.db.drivers.watching import SILENT_SECONDS, watch_hosts
 from app.db.sql import (
     DATABASE_KIND,
-    AtOnce,
+    Batchable,
     Bulk,
     CompiledStatement,
     DatabaseKind,
+    FastPath,
     LongWork,
-    Numbered,
     OnlyStatement,
     Repeatable,
     Statement,
@@ -102,7 +94,7 @@ class PostgresDatabase:
         self.turns = FairTurns(size)
         self.turns_to_change = FairTurns(max(1, size - 1))
         self.turn_to_record = FairTurns(1)
-        self.turn_at_once = FairTurns(1)  # meanwhile others gather, which then share a round trip
+        self.fast_path_turn = FairTurns(1)  # so that the next batch collects during a commit
         self.idle: list[Any] = []
         self.has_unconfirmed = False  # a commit may still wait for a lost standby
         self.losses = 0  # a connection from before the last loss is not used again
@@ -146,12 +138,14 @@ class PostgresDatabase:
     async def run_to_end(self, steps: Steps[Result], is_read: bool) -> Result:
         try:
             step = next(steps)
-            while step is DATABASE_KIND or isinstance(step, AtOnce | LongWork):
+            while step is DATABASE_KIND or isinstance(step, FastPath | LongWork):
                 step = steps.send(await self.run_outside(step))
         except StopIteration as done:
             return done.value  # type: ignore[no-any-return]
-        if is_read and isinstance(step, Numbered):
-            return result_of(steps, await self.read_numbered(step))
+        if is_read and isinstance(step, Batchable):
+            rows = await self.read_in_batch(step)
+            if rows is not None:
+                return result_of(steps, rows)
         is_single = isinstance(step, OnlyStatement)
         if is_read:
             turns = [self.turns]
@@ -169,55 +163,36 @@ class PostgresDatabase:
         """Runs a step that needs no transaction."""
         if isinstance(step, LongWork):
             return [await WORKER.run(step.function)]
-        if isinstance(step, AtOnce):
-            return await self.change_at_once(step) if self.kind == "postgresql" else []
+        if isinstance(step, FastPath):
+            return await self.run_fast_path(step) if self.kind == "postgresql" else []
         return [self.kind]
 
-    async def change_at_once(self, step: AtOnce) -> list[Any]:
-        """The row of the change, made together with equal changes that wait by then. No row if it was not
-        made, also because another one of them failed: they share one transaction."""
-        own = NumberedWork(step, self.kind)
-        try:
-            async with self.connection(self.turn_at_once, self.turns, work=own) as connection:
-                if connection is not None:
-                    if self.has_unconfirmed:
-                        await self.reject_while_commits_wait(connection)
-                    others = self.turn_at_once.take(own.is_equal, MAX_TOGETHER - 1)
-                    for waiting in others:
-                        waiting.work.is_taken = True
-                    await to_the_end(self.make_together(connection, own, others))
-        except DatabaseUnavailable as fault:
-            if own.is_taken and not isinstance(fault, OutcomeUnknown):  # it did not wait for the end
-                raise OutcomeUnknown(UNCONFIRMED) from fault.__cause__
-            raise
-        rows = [row for row in own.rows if row[1] is not None]
+    async def run_fast_path(self, step: FastPath) -> list[Any]:
+        """Returns the row of the change, or nothing if it was not made."""
+        item = BatchItem(step.statement, values=step.values)
+        turns = (self.fast_path_turn, self.turns_to_change, self.turns)
+        async with self.connection(*turns, waiter=item) as connection:
+            if connection is not None:
+                if self.has_unconfirmed:
+                    await self.reject_while_commits_wait(connection)
+                items = [item, *self.fast_path_turn.take(step.statement, MAX_BATCH - 1)]
+                await to_the_end(run_batch(connection, self.kind, items, self.confirm))
+        rows = [row for row in item.rows or () if row[1] is not None]
         if rows:
             self.announce({f"{step.values['caregiver']} {rows[0][1]}"})
         return rows
 
-    async def make_together(self, connection: Any, own: NumberedWork, others: list[Waiting]) -> None:
-        try:
-            rows = await self.confirm(connection, fetch_together(connection, own, others))
-        except (OutcomeUnknown, MixedUp) as fault:
-            text = UNKNOWN if isinstance(fault, MixedUp) else str(fault)
-            for waiting in others:
-                fail(waiting, OutcomeUnknown(text), fault.__cause__)
-            raise OutcomeUnknown(text) from fault.__cause__
-        except Exception as error:  # of PostgreSQL, which has undone them all
-            logger.info("changes are made one by one after %s", type(error).__name__)
-            rows = [[] for _ in (own, *others)]
-        own.rows = rows[0]
-        for waiting, found in zip(others, rows[1:], strict=True):
-            give(waiting, found)
-
-    async def read_numbered(self, step: Numbered) -> list[Any]:
-        """In the round trip of another caller, or in an own one with equal statements that wait by then."""
-        own = NumberedWork(step, self.kind)
-        async with self.connection(self.turns, work=own) as connection:
+    async def read_in_batch(self, step: Batchable) -> list[Any] | None:
+        """Returns the row, or None if PostgreSQL rolled the batch back."""
+        item = BatchItem(step.statement, values=step.values)
+        async with self.connection(self.turns, waiter=item) as connection:
             if connection is not None:
-                others = self.turns.take(own.is_equal, MAX_TOGETHER - 1)
-                await to_the_end(read_together(connection, own, others))
-        return own.rows
+                items = [item, *self.turns.take(step.statement, MAX_BATCH - 1)]
+                if len(items) == 1:
+                    with raising_unavailable():
+                        return await run_step(connection, self.kind, step)
+                await to_the_end(run_batch(connection, self.kind, items))
+        return item.rows
 
     async def run_transaction(
         self, connection: Any, steps: Steps[Result], step: Step, is_read: bool
@@ -281,8 +256,8 @@ class PostgresDatabase:
             self.announcing = None
 
     @asynccontextmanager
-    async def connection(self, *turns: FairTurns, work: Any = None) -> AsyncIterator[Any]:
-        """Without `turns` as for a read. None if the `work` was done in the turn of another caller."""
+    async def connection(self, *turns: FairTurns, waiter: BatchItem | None = None) -> AsyncIterator[Any]:
+        """Without `turns` as for a read. Yields None if another request has run the statement of `waiter`."""
         taken: list[FairTurns] = []
         task = asyncio.current_task()
         CONNECTED.add(task)
@@ -290,12 +265,14 @@ class PostgresDatabase:
             try:
                 async with asyncio.timeout(self.acquire_seconds):
                     for turn in turns or [self.turns]:
-                        if not await turn.acquire(work):
+                        if not await turn.acquire(None if taken else waiter):
                             break
                         taken.append(turn)
                     losses = self.losses
                     connection = await self.take_connection() if taken else None
             except TimeoutError as error:
+                if waiter is not None and waiter.is_taken and self.fast_path_turn in turns:
+                    raise OutcomeUnknown(UNCONFIRMED) from error
                 raise DatabaseUnavailable from error
             if not taken:
                 yield None
@@ -431,7 +408,7 @@ async def run_step(connection: Any, kind: DatabaseKind, step: Step) -> list[Any]
         return []
     if step is DATABASE_KIND:
         return [kind]
-    if isinstance(step, AtOnce):
+    if isinstance(step, FastPath):
         return []
     if isinstance(step, LongWork):
         return [await WORKER.run(step.function)]

@@ -20,9 +20,9 @@ from app.db.moments import moment_as_text
 from app.db.sql import (
     DATABASE_KIND,
     REQUIRED,
-    AtOnce,
     Bulk,
     CompiledStatement,
+    FastPath,
     LongWork,
     MissingParameter,
     Repeatable,
@@ -343,7 +343,7 @@ def run_on_sqlite(connection: sqlite3.Connection | sqlite3.Cursor, step: Step) -
         return []
     if step is DATABASE_KIND:
         return ["sqlite"]
-    if isinstance(step, AtOnce):
+    if isinstance(step, FastPath):
         return []
     if isinstance(step, LongWork):
         return [step.function()]

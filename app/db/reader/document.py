@@ -35,8 +35,8 @@ from app.db.reader.queries import (
 from app.db.reader.selection import Link, PageRequest, Path, ReaderRole, Selection, Shown, Where
 from app.db.sql import (
     NUMBER,
+    Batchable,
     DatabaseKind,
-    Numbered,
     OnlyStatement,
     Statement,
     Steps,
@@ -52,7 +52,7 @@ Expression = ColumnElement[Any]
 
 MAX_ARGUMENTS = 100  # of a function of PostgreSQL
 MAX_DOCUMENT = 16 * 1024 * 1024  # bytes: a text is repeated in each row that refers to it
-MAX_NUMBERED_ROWS = 51  # of a page that is read together with those of other requests
+MAX_BATCHABLE_ROWS = 50  # more would delay the other requests of a batch
 ISO_8601: Expression = literal_column("""'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'""")  # the text that SQLite stores
 
 
@@ -70,10 +70,11 @@ class DocumentPlan(Plan):
     def statements(self) -> list[Statement]:
         return [self.statement]
 
-    def run(self, selection: Selection, values: Values) -> Steps[tuple[int | None, list[Any]]]:
-        is_short = not self.pages and values.get("limit", 0) <= MAX_NUMBERED_ROWS
-        values = values | self.values_of_pages(selection) | {"number": 0}
-        [(_, document)] = yield (Numbered if is_short else OnlyStatement)(self.statement, values)
+    def run(self, selection: Selection, values: Values, rows: int) -> Steps[tuple[int | None, list[Any]]]:
+        """Reads at most this number of `rows`, with those before the page."""
+        is_short = not self.pages and rows <= MAX_BATCHABLE_ROWS
+        values = values | self.values_of_pages(selection)
+        [(_, document)] = yield (Batchable if is_short else OnlyStatement)(self.statement, values)
         if len(document) > MAX_DOCUMENT:
             raise ReadTooLong
         total, arrays = orjson.loads(document)
@@ -81,7 +82,7 @@ class DocumentPlan(Plan):
 
     def values_of_pages(self, selection: Selection) -> Values:
         """Each page has its own parameters, with its number in their names."""
-        values: Values = {}
+        values: Values = {"number": 0}
         for number, path in enumerate(self.pages):
             page = selection.link_at(path).page
             assert page is not None
@@ -107,7 +108,7 @@ def reading_page(
         )
     )
     values = scope.values | page_values(request) | {"offset": request.offset}
-    count, arrays = yield from plan.run(selection, values)
+    count, arrays = yield from plan.run(selection, values, request.offset + request.first)
     return page_of(plan.root, selection, request, count, arrays, scope.shown)
 
 
@@ -121,7 +122,8 @@ def reading_ids(
             selection, key, scope.kind, plan_of_ids, table, selection, scope.role, where, is_single
         )
     )
-    _, arrays = yield from plan.run(selection, scope.values | {"ids": ids[0] if is_single else ids})
+    values = scope.values | {"ids": ids[0] if is_single else ids}
+    _, arrays = yield from plan.run(selection, values, len(ids))
     return rows_of(plan.root, selection, arrays, scope.shown)
 
 

@@ -38,7 +38,7 @@ from app.db.sql import (
     new_id,
     new_id_if_here,
 )
-from app.db.statements.events import CLIENT
+from app.db.statements.events import CLIENT_ID
 from app.db.tables import (
     ANSWER_SET,
     ASSIGNMENT,
@@ -79,7 +79,7 @@ def mark_books_assigned() -> Statement:
     return Statement(update(BOOK).where(BOOK.c.id.in_(locked)).values(is_assigned=literal(True)))
 
 
-def columns_of_assignment(id: Any, book: Any, client: ColumnElement[int] = CLIENT) -> dict[str, Any]:
+def columns_of_assignment(id: Any, book: Any, client: ColumnElement[int] = CLIENT_ID) -> dict[str, Any]:
     return {
         "id": id,
         "caregiver_id": id_parameter("caregiver"),
@@ -96,7 +96,9 @@ def columns_of_assignment(id: Any, book: Any, client: ColumnElement[int] = CLIEN
     }
 
 
-def columns_of_reminder(assignment: Any, moment: Any, client: ColumnElement[int] = CLIENT) -> dict[str, Any]:
+def columns_of_reminder(
+    assignment: Any, moment: Any, client: ColumnElement[int] = CLIENT_ID
+) -> dict[str, Any]:
     """A moment in the past is stored as skipped."""
     is_past = moment < moment_parameter("now")
     return {

@@ -9,11 +9,11 @@ from app.db.facts import Id
 from app.db.sql import DatabaseKind, Statement, each, id_parameter, in_order, moment_parameter, text_parameter
 from app.db.tables import EVENT
 
-CLIENT = id_parameter("client")
+CLIENT_ID = id_parameter("client")
 
 
 def columns_of_event(
-    subject: dict[str, ColumnElement[Any]], client: ColumnElement[int] = CLIENT
+    subject: dict[str, ColumnElement[Any]], client: ColumnElement[int] = CLIENT_ID
 ) -> dict[str, ColumnElement[Any]]:
     return {
         "caregiver_id": id_parameter("caregiver"),

@@ -1,4 +1,4 @@
-"""Homework by one statement of PostgreSQL, if nothing about it is out of the ordinary."""
+"""Homework in one statement of PostgreSQL: the fast path of assigning books."""
 
 from itertools import product
 from typing import Any
@@ -43,12 +43,15 @@ from app.db.statements.events import columns_of_event, of_assignment
 from app.db.tables import ASSIGNMENT, AUDIT_RECORD, BOOK, CLIENT, EVENT, REMINDER, SESSION
 
 
-def assigning_at_once(looks_for_repetition: bool, is_recorded: bool) -> Statement:
-    """Returns the number of the request, the client, and the new ids; no client if nothing was added.
+def assign_on_fast_path(looks_for_repetition: bool, is_recorded: bool) -> Statement:
+    """Returns one row: NUMBER, the client, and the ids of the new assignments. The client is NULL if the
+    statement added nothing, because
 
-    Nothing is added if the session or the client is locked, so that the statement never waits; if the session
-    has got assignments since the statement began, whose ids could be larger; or if a book was never assigned.
-    With `looks_for_repetition` not if a book was assigned in the session since `since`.
+    - the homework would be rejected,
+    - another transaction has locked the session or the client: waiting would delay the whole batch,
+    - another transaction has assigned homework in the session since this statement began,
+    - a book was never assigned before and has to be marked as assigned, or
+    - with `looks_for_repetition`, a book was assigned in the session since the moment `since`.
     """
 
     def build(kind: DatabaseKind) -> ClauseElement:
@@ -61,7 +64,7 @@ def assigning_at_once(looks_for_repetition: bool, is_recorded: bool) -> Statemen
             .subquery()
         )
         new = select(NEW_ID.label("id"), assignable.c.id.label("book")).cte("new")
-        conditions = [is_like_at_the_beginning()]
+        conditions = [latest_assignment_is_unchanged()]
         if looks_for_repetition:
             conditions.append(~WAS_ASSIGNED)
         locked = (
@@ -71,7 +74,7 @@ def assigning_at_once(looks_for_repetition: bool, is_recorded: bool) -> Statemen
             .with_for_update(skip_locked=True)
             .cte("locked")
         )
-        # The new rows refer to the client. An erasure locks the client first, and then waits for the session.
+        # An insert locks the client for its foreign key. An erasure locks the client, then the sessions.
         with_client = (
             select(locked.c.id)
             .select_from(locked.join(CLIENT, CLIENT.c.id == locked.c.client_id))
@@ -121,9 +124,9 @@ WAS_ASSIGNED = exists().where(
 )
 
 
-def is_like_at_the_beginning() -> ColumnElement[bool]:
-    """The sub-query reads the session as it was when the statement began, and the condition is evaluated
-    again for the row that is locked."""
+def latest_assignment_is_unchanged() -> ColumnElement[bool]:
+    """PostgreSQL evaluates a condition again on the newest version of a row that it locks. The sub-query
+    still reads the session of the statement's snapshot."""
     before = SESSION.alias("before")
     latest = select(before.c.latest_assignment_id).where(
         before.c.id == id_parameter("session"), is_of_caregiver(before)
@@ -132,6 +135,7 @@ def is_like_at_the_beginning() -> ColumnElement[bool]:
 
 
 def columns_of_record(new: CTE, client: ColumnElement[Any]) -> dict[str, Any]:
+    """`about` has the same text as that of the record which a transaction adds."""
     columns: dict[str, Any] = {
         name: bindparam(f"record_{name}", type_=AUDIT_RECORD.c[name].type) for name in Record._fields
     }
@@ -146,4 +150,4 @@ def columns_of_record(new: CTE, client: ColumnElement[Any]) -> dict[str, Any]:
     return columns
 
 
-ASSIGNING_AT_ONCE = {flags: assigning_at_once(*flags) for flags in product((False, True), repeat=2)}
+ASSIGN_ON_FAST_PATH = {flags: assign_on_fast_path(*flags) for flags in product((False, True), repeat=2)}

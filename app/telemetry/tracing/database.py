@@ -12,9 +12,9 @@ from opentelemetry.trace import Span, SpanKind, Tracer, get_current_span
 from app.db.drivers.interface import Database, Occupancy, sqlite_path
 from app.db.sql import (
     DATABASE_KIND,
-    AtOnce,
     Bulk,
     DatabaseKind,
+    FastPath,
     LongWork,
     Repeatable,
     Statement,
@@ -92,8 +92,8 @@ class TracedDatabase:
         try:
             step = next(steps)
             while True:
-                is_tried = isinstance(step, AtOnce) and self.kind == "postgresql"
-                if step is DATABASE_KIND or (isinstance(step, AtOnce | LongWork) and not is_tried):
+                is_tried = isinstance(step, FastPath) and self.kind == "postgresql"
+                if step is DATABASE_KIND or (isinstance(step, FastPath | LongWork) and not is_tried):
                     step = steps.send((yield step))
                     continue
                 span = self.start_span(step, context)
@@ -150,7 +150,7 @@ def attributes_of(step: Step, kind: DatabaseKind) -> Attributes:
             "db.operation.name": "INSERT",
             "db.query.summary": f"INSERT {step.table}",
         }
-    if isinstance(step, AtOnce):
+    if isinstance(step, FastPath):
         return statement_attributes(step.statement, kind)
     each = [statement_attributes(statement, kind) for statement, _ in changes_of(step)]
     if len(each) == 1:

@@ -1,15 +1,16 @@
-"""On PostgreSQL, ordinary homework is assigned by one statement, together with that of other callers. It
-writes the rows that a transaction would write, or nothing, and then a transaction decides."""
+"""On PostgreSQL, the fast path assigns homework by one statement, in a batch with that of other callers. It
+writes the same rows as a transaction. If it writes nothing, a transaction assigns or rejects the homework."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import ExitStack
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
 
 import pytest
 
-from app.care.homework import MAX_ROWS_AT_ONCE, Homework, assigning
+from app.care.homework import MAX_FAST_PATH_ROWS, Homework, assigning
 from app.db.audit.records import DONE, Record, as_text, recorded
 from app.db.drivers.factory import open_database
 from app.db.drivers.fair_turns import CALLER
@@ -18,6 +19,7 @@ from app.db.reader.selection import AccessScope
 from app.db.tables import AuditActor, Contract
 from tests.answers import a_world_to_answer_in
 from tests.db import raw
+from tests.db.test_waiting_changes import locking
 from tests.factories import DAY, HOUR, NOW, starting_with
 
 pytestmark = [
@@ -31,7 +33,7 @@ WRITTEN = (
     " status, attempt, score, feedback_status, submit_date FROM assignment ORDER BY id",
     "SELECT caregiver_id, client_id, remind_date, state FROM reminder ORDER BY id",
     "SELECT caregiver_id, client_id, session_id, kind, actor, moment FROM event ORDER BY id",
-    "SELECT * FROM (SELECT id, assignment_count, latest_assignment_id FROM session) AS s ORDER BY id",
+    "SELECT id, assignment_count, latest_assignment_id FROM session ORDER BY id",
     "SELECT moment, actor, actor_id, contract, operation, outcome, request_id, about FROM audit_record"
     " ORDER BY id",
 )
@@ -62,11 +64,12 @@ async def assign(
 
 
 def kind_of(sql: str) -> str:
-    return "AT ONCE" if sql.startswith('WITH "new"') else sql.split()[0].strip(";")
+    return "FAST PATH" if sql.startswith('WITH "new"') else sql.split()[0].strip(";")
 
 
 def together(url: str, *work: Callable[[Any], Awaitable[list[int]]]) -> tuple[list[Any], list[str]]:
-    """What became of each, and the first words of the statements that were sent."""
+    """Runs the work of several callers in one batch. Returns their results or errors, and the first words of
+    the statements that one connection sent."""
 
     async def main() -> tuple[list[Any], list[str]]:
         db: Any = await open_database(url, 4)
@@ -75,13 +78,13 @@ def together(url: str, *work: Callable[[Any], Awaitable[list[int]]]) -> tuple[li
                 sent: list[str] = []
                 async with db.connection() as connection:
                     connection.add_query_logger(lambda query: sent.append(kind_of(query.query)))
-                assert await db.turn_at_once.acquire()
+                assert await db.fast_path_turn.acquire()
                 running = [asyncio.ensure_future(each(db)) for each in work]
                 await asyncio.sleep(0)
-                db.turn_at_once.release()
+                db.fast_path_turn.release()
                 found = await asyncio.gather(*running, return_exceptions=True)
                 await asyncio.sleep(0)  # asyncpg calls the logger in the next turn of the loop
-                assert (db.turn_at_once.free, len(db.turn_at_once.waiting.items)) == (1, 0)
+                assert (db.fast_path_turn.free, len(db.fast_path_turn.waiting.items)) == (1, 0)
                 return found, sent
         finally:
             await db.close()
@@ -106,14 +109,14 @@ def test_it_writes_what_a_transaction_writes(
 ) -> None:
     given = homework(remind_dates=moments)
     written = []
-    for day, limit in enumerate((MAX_ROWS_AT_ONCE, 0)):
-        monkeypatch.setattr("app.care.homework.MAX_ROWS_AT_ONCE", limit)
+    for day, limit in enumerate((MAX_FAST_PATH_ROWS, 0)):
+        monkeypatch.setattr("app.care.homework.MAX_FAST_PATH_ROWS", limit)
         now = NOW + day * 2 * MINUTE  # not a repetition
         before = rows(database_url)
         [ids], sent = together(
             database_url, partial(assign, caregiver=1, given=given, within=within, now=now)
         )
-        assert ("AT ONCE" in sent, "BEGIN" in sent) == (limit > 0, limit == 0)
+        assert ("FAST PATH" in sent, "BEGIN" in sent) == (limit > 0, limit == 0)
         assert homework_in(database_url, 1)[-2:] == ids
         written.append(new_rows(before, rows(database_url), ids))
 
@@ -122,12 +125,12 @@ def test_it_writes_what_a_transaction_writes(
 
 
 def new_rows(before: list[Any], after: list[Any], ids: list[int]) -> list[Any]:
-    """With words for the ids and for what may differ."""
+    """The added rows, with words instead of the ids, and without the moments of the request."""
     words = {str(id): f"id {place}" for place, id in enumerate(ids)}
     [(session, count, latest)] = set(after[3]) - set(before[3])
     [old] = [row[1] for row in before[3] if row[0] == session]
     found = [now[len(past) :] for past, now in zip(before, after, strict=True)]
-    found[0] = [row[:4] + row[5:] for row in found[0]]  # without the moment
+    found[0] = [row[:4] + row[5:] for row in found[0]]
     found[2] = [row[:-1] for row in found[2]]
     found[4] = [row[1:] for row in found[4]]
     found[3] = [(session, count - old, words[str(latest)])]
@@ -136,7 +139,7 @@ def new_rows(before: list[Any], after: list[Any], ids: list[int]) -> list[Any]:
     return found
 
 
-def test_homework_of_several_callers_shares_one_round_trip(database_url: str) -> None:
+def test_homework_of_several_callers_is_one_batch(database_url: str) -> None:
     before = homework_in(database_url, 1)
 
     found, sent = together(
@@ -146,16 +149,15 @@ def test_homework_of_several_callers_shares_one_round_trip(database_url: str) ->
         partial(assign, caregiver=2, given=homework(5)),
     )
 
-    assert sent.count("AT ONCE") == 1 and "BEGIN" not in sent
+    assert sent.count("FAST PATH") == 1 and "BEGIN" not in sent
     assert homework_in(database_url, 1) == [*before, *sorted(id for ids in found[:3] for id in ids)]
     assert homework_in(database_url, 4)[-2:] == found[3]
     assert homework_in(database_url, 5)[-2:] == found[4]
 
 
-def test_what_is_rejected_beside_others_is_not_made_and_they_are(database_url: str) -> None:
-    """A future, a closed, a foreign and a missing session, a missing and a retired book; and a book that was
-    never assigned, which takes a transaction."""
-    raw.run(database_url, "UPDATE book SET retire_date = assign_date FROM assignment WHERE book.id = 2")
+def test_rejected_homework_does_not_reject_the_rest_of_the_batch(database_url: str) -> None:
+    """Rejected are a future, a closed, a foreign and a missing session, a missing and a retired book."""
+    raw.run(database_url, f"UPDATE book SET retire_date = '{NOW}', is_assigned = true WHERE id = 2")
     before = rows(database_url)
     bad = [homework(2), homework(3), homework(5), homework(77)]
     bad += [homework(book_ids=(5, 77)), homework(book_ids=(2, 5))]
@@ -170,7 +172,7 @@ def test_what_is_rejected_beside_others_is_not_made_and_they_are(database_url: s
         database_url,
         *works,
         partial(assign, caregiver=1, given=homework()),
-        partial(assign, caregiver=2, given=homework(5, book_ids=(1, 3))),
+        partial(assign, caregiver=2, given=homework(5, book_ids=(1, 3))),  # never assigned before
     )
 
     assert homework_in(database_url, 1)[-2:] == found[-2]
@@ -178,7 +180,7 @@ def test_what_is_rejected_beside_others_is_not_made_and_they_are(database_url: s
 
 
 def plant(url: str, fault: str) -> None:
-    """It happens when homework of session 4 is added."""
+    """Homework of session 4 causes the fault."""
     raw.run(
         url,
         f"CREATE FUNCTION fault() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN {fault}; RETURN new; END $$",
@@ -187,7 +189,7 @@ def plant(url: str, fault: str) -> None:
     )
 
 
-def test_an_error_of_one_is_not_that_of_others(database_url: str) -> None:
+def test_an_error_of_one_homework_fails_its_own_caller_only(database_url: str) -> None:
     plant(database_url, "RAISE EXCEPTION 'no'")
     before = homework_in(database_url, 4)
 
@@ -204,7 +206,7 @@ def test_an_error_of_one_is_not_that_of_others(database_url: str) -> None:
     assert homework_in(database_url, 5)[-2:] == found[2]
 
 
-def test_of_a_lost_connection_no_outcome_is_known_and_nothing_runs_again(database_url: str) -> None:
+def test_after_a_lost_connection_every_outcome_is_unknown_and_nothing_runs_again(database_url: str) -> None:
     plant(database_url, "PERFORM pg_terminate_backend(pg_backend_pid())")
     before = rows(database_url)
 
@@ -219,28 +221,33 @@ def test_of_a_lost_connection_no_outcome_is_known_and_nothing_runs_again(databas
     assert rows(database_url) == before
 
 
-def test_who_does_not_wait_for_the_end_of_homework_that_another_caller_adds_knows_no_outcome(
-    database_url: str,
-) -> None:
-    async def impatient(db: Any) -> list[int]:
-        db.acquire_seconds = 0.5  # read when it begins to wait
-        try:
-            return await assign(db, 1, homework(4))
-        finally:
-            db.acquire_seconds = 60
+def test_a_caller_who_times_out_while_the_batch_runs_gets_an_unknown_outcome(database_url: str) -> None:
+    plant(database_url, "PERFORM pg_advisory_xact_lock_shared(7)")
+    before = homework_in(database_url, 1), homework_in(database_url, 4)
 
-    before = homework_in(database_url, 1)
-    plant(database_url, "PERFORM pg_sleep(1.5)")
+    with ExitStack() as blocking:
+        blocking.enter_context(locking(database_url, "SELECT pg_advisory_xact_lock(7)"))
 
-    found, sent = together(database_url, partial(assign, caregiver=1, given=homework()), impatient)
+        async def first(db: Any) -> list[int]:
+            db.commit_seconds = None
+            return await assign(db, 1, homework())
 
-    assert sent.count("AT ONCE") == 1
-    assert homework_in(database_url, 1) == [*before, *found[0]]
+        async def second(db: Any) -> list[int]:
+            db.acquire_seconds = 2  # read when the caller begins to wait; the first has begun with 10
+            try:
+                return await assign(db, 1, homework(4))
+            finally:
+                await asyncio.to_thread(blocking.close)
+
+        found, _ = together(database_url, first, second)
+
     assert type(found[1]) is OutcomeUnknown
+    assert homework_in(database_url, 1) == [*before[0], *found[0]]
+    assert len(homework_in(database_url, 4)) == len(before[1]) + 2
 
 
 def test_homework_that_was_assigned_since_the_statement_began_is_seen(database_url: str) -> None:
-    """Books are read before the session is locked. Another caller assigns homework between the two."""
+    """Another caller assigns homework after the statement has read the books, before it locks the session."""
     raw.run(
         database_url,
         "ALTER TABLE book RENAME TO stored_book",
@@ -262,5 +269,5 @@ def test_homework_that_was_assigned_since_the_statement_began_is_seen(database_u
 
     [ids], sent = together(database_url, meanwhile)
 
-    assert ("AT ONCE" in sent, "BEGIN" in sent) == (True, True)
+    assert ("FAST PATH" in sent, "BEGIN" in sent) == (True, True)
     assert homework_in(database_url, 1)[-2:] == ids

@@ -1,0 +1,67 @@
+"""Batches: PostgreSQL runs the same statement for several requests in one round trip."""
+
+import logging
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from app.db.drivers.fair_turns import Waiter
+from app.db.drivers.faults import raising_unavailable
+from app.db.drivers.interface import DatabaseUnavailable, OutcomeUnknown
+from app.db.sql import DatabaseKind, Values
+
+MAX_BATCH = 8  # statements
+MISMATCH = "the database returned the row of another request"
+Confirm = Callable[[Any, Awaitable[Any]], Awaitable[Any]]
+
+logger = logging.getLogger("care.database")
+
+
+@dataclass(eq=False)
+class BatchItem(Waiter):
+    """The run of the statement for one request. `rows` stays None if PostgreSQL rolled the batch back: the
+    request then goes on without a batch."""
+
+    values: Values = field(default_factory=dict)
+    rows: list[Any] | None = None
+
+    def complete(self, rows: list[Any] | None) -> None:
+        self.rows = rows
+        if self.turn is not None and not self.turn.done():  # done: the request was cancelled
+            self.turn.set_result(False)
+
+    def fail(self, fault: DatabaseUnavailable) -> None:
+        """Raises a new exception: a shared one would collect the tracebacks of all requests."""
+        if self.turn is not None and not self.turn.done():
+            own = type(fault)(str(fault))
+            own.__cause__ = fault.__cause__
+            self.turn.set_exception(own)
+
+
+async def run_batch(
+    connection: Any, kind: DatabaseKind, items: list[Any], confirm: Confirm | None = None
+) -> None:
+    """Runs the items in one transaction of PostgreSQL. `confirm` awaits the commit of changes. The first item
+    is that of the request with the connection, which gets an exception by this function."""
+    compiled = items[0].statement.for_(kind)
+    for number, item in enumerate(items):
+        item.values["number"] = number
+    fetching = connection.fetchmany(compiled.sql, [compiled.values(item.values) for item in items])
+    rows: list[Any] = [None] * len(items)
+    try:
+        with raising_unavailable():
+            found = await (fetching if confirm is None else confirm(connection, fetching))
+        if [row[0] for row in found] == list(range(len(items))):
+            rows = [[row] for row in found]
+        else:
+            logger.error(MISMATCH)
+            if confirm is not None:
+                raise OutcomeUnknown(MISMATCH)
+    except DatabaseUnavailable as fault:
+        for item in items[1:]:
+            item.fail(fault)
+        raise
+    except Exception as error:
+        logger.info("a batch was rolled back after %s", type(error).__name__)
+    for item, own in zip(items, rows, strict=True):
+        item.complete(own)

@@ -1,0 +1,214 @@
+"""PostgreSQL runs the same short read of several callers in one batch. Each caller gets its own rows. An
+error of one read fails its own caller only."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import Any
+
+import pytest
+from sqlalchemy import case, func, literal_column, select, true
+
+from app.db.drivers.factory import open_database
+from app.db.drivers.fair_turns import CALLER
+from app.db.drivers.interface import DatabaseUnavailable, OutcomeUnknown
+from app.db.reader.reads import get_rows, list_rows
+from app.db.reader.selection import AccessScope, Link, PageRequest, Selection
+from app.db.sql import (
+    NUMBER,
+    Batchable,
+    DatabaseKind,
+    FastPath,
+    LongWork,
+    OnlyStatement,
+    Statement,
+    Steps,
+    id_parameter,
+)
+from app.db.tables import Session
+from tests.factories import NOW
+
+pytestmark = pytest.mark.parametrize("kind", ["postgresql"], indirect=True)
+
+QUOTIENT = Statement(select(NUMBER, literal_column("840") / id_parameter("by")))
+DOUBLE = Statement(select(NUMBER, literal_column("2") * id_parameter("by")))
+
+ENDING_ITS_OWN_CONNECTION = Statement(
+    select(
+        NUMBER,
+        case((id_parameter("by") == 0, func.pg_terminate_backend(func.pg_backend_pid())), else_=true()),
+    )
+)
+
+
+WRONG_NUMBER = Statement(select((NUMBER.element + 7).label("number"), id_parameter("by")))
+
+
+def reading(statement: Statement, by: int) -> Steps[int]:
+    [(_, value)] = yield Batchable(statement, {"by": by, "number": 0})
+    return int(value)
+
+
+async def read_for(db: Any, caller: str, statement: Statement, by: int) -> int:
+    CALLER.state = {"budget": caller}  # until the first await that waits
+    try:
+        return await db.read(reading(statement, by))
+    finally:
+        CALLER.state = None
+
+
+Reads = list["asyncio.Task[int]"]
+
+
+def with_one_connection(url: str, test: Callable[[Any, list[str]], Awaitable[None]]) -> None:
+    """Passes a database with one connection and the list of the statements that it sends."""
+
+    async def main() -> None:
+        db: Any = await open_database(url, 1)
+        try:
+            async with asyncio.timeout(30):
+                async with db.connection() as connection:
+                    sent: list[str] = []
+                    connection.add_query_logger(lambda query: sent.append(query.query))
+                await test(db, sent)
+        finally:
+            await db.close()
+
+    asyncio.run(main())
+
+
+def waiting_reads(db: Any, *reads: tuple[str, Statement, int]) -> Reads:
+    return [asyncio.create_task(read_for(db, *each)) for each in reads]
+
+
+def test_each_caller_gets_its_own_rows(database_url: str) -> None:
+    async def test(db: Any, sent: list[str]) -> None:
+        async with db.connection():
+            reads = waiting_reads(
+                db, *[(f"caller {by % 3}", DOUBLE if by == 4 else QUOTIENT, by) for by in range(1, 9)]
+            )
+            await asyncio.sleep(0)
+
+        assert await asyncio.gather(*reads) == [840, 420, 280, 8, 168, 140, 120, 105]
+
+        await asyncio.sleep(0)  # asyncpg calls the logger in the next turn of the loop
+        statements = [QUOTIENT.for_("postgresql").sql, DOUBLE.for_("postgresql").sql]
+        # Caller 1 waits with two reads behind its read of DOUBLE.
+        assert [statements.index(one) for one in sent if one in statements] == [0, 1, 0]
+        assert (db.turns.free, len(db.turns.waiting.items)) == (1, 0)
+
+    with_one_connection(database_url, test)
+
+
+def test_an_error_fails_its_own_caller_only(database_url: str) -> None:
+    async def test(db: Any, sent: list[str]) -> None:
+        for by in ([0, 1, 2], [1, 0, 2], [1, 2, 0]):
+            async with db.connection():
+                reads = waiting_reads(db, *[(f"caller {each}", QUOTIENT, each) for each in by])
+                await asyncio.sleep(0)
+
+            found = dict(zip(by, await asyncio.gather(*reads, return_exceptions=True), strict=True))
+
+            assert str(found.pop(0)) == "division by zero"
+            assert found == {1: 840, 2: 420}
+
+    with_one_connection(database_url, test)
+
+
+@pytest.mark.parametrize("cancelled", [0, 1, 2])
+def test_a_cancelled_caller_does_not_cancel_the_others(database_url: str, cancelled: int) -> None:
+    async def test(db: Any, sent: list[str]) -> None:
+        for turns in range(12):  # of the loop, before the cancellation
+            async with db.connection():
+                reads = waiting_reads(db, *[(f"caller {by}", QUOTIENT, by) for by in (1, 2, 3)])
+                await asyncio.sleep(0)
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            reads[cancelled].cancel()
+
+            found: list[Any] = await asyncio.gather(*reads, return_exceptions=True)
+
+            del found[cancelled]
+            expected = [840, 420, 280]
+            del expected[cancelled]
+            assert found == expected
+            assert await read_for(db, "later", QUOTIENT, 4) == 210
+
+    with_one_connection(database_url, test)
+
+
+def test_a_lost_connection_fails_the_batch_and_the_next_read_gets_another_connection(
+    database_url: str,
+) -> None:
+    async def test(db: Any, sent: list[str]) -> None:
+        async with db.connection():
+            reads = waiting_reads(db, *[(f"caller {by}", ENDING_ITS_OWN_CONNECTION, by) for by in (1, 0, 2)])
+            await asyncio.sleep(0)
+
+        found = await asyncio.gather(*reads, return_exceptions=True)
+
+        assert [type(each) for each in found] == [DatabaseUnavailable] * 3
+        assert await read_for(db, "later", QUOTIENT, 4) == 210
+        assert (db.turns.free, len(db.turns.waiting.items)) == (1, 0)
+
+    with_one_connection(database_url, test)
+
+
+def test_reads_whose_rows_do_not_match_run_again_one_by_one(database_url: str) -> None:
+    async def test(db: Any, sent: list[str]) -> None:
+        async with db.connection():
+            reads = waiting_reads(db, *[(f"caller {by}", WRONG_NUMBER, by) for by in (1, 2, 3)])
+            await asyncio.sleep(0)
+
+        assert await asyncio.gather(*reads) == [1, 2, 3]
+
+        await asyncio.sleep(0)
+        assert sent.count(WRONG_NUMBER.for_("postgresql").sql) == 4
+
+    with_one_connection(database_url, test)
+
+
+def changing(by: int) -> Steps[None]:
+    yield FastPath(WRONG_NUMBER, WRONG_NUMBER, {"by": by})
+    raise AssertionError("the change is made again")
+
+
+def test_changes_whose_rows_do_not_match_have_an_unknown_outcome(database_url: str) -> None:
+    async def test(db: Any, sent: list[str]) -> None:
+        async with db.connection():
+            changes = [asyncio.create_task(db.write(changing(by))) for by in (1, 2, 3)]
+            await asyncio.sleep(0)
+
+        found = await asyncio.gather(*changes, return_exceptions=True)
+
+        assert [type(each) for each in found] == [OutcomeUnknown] * 3
+
+    with_one_connection(database_url, test)
+
+
+NAMES = Selection(frozenset({"title"}))
+PAGE_IN_PAGE = Selection(
+    frozenset({"title"}), (Link("assignments", Selection(frozenset({"id"})), PageRequest()),)
+)
+
+
+@pytest.mark.parametrize(
+    ("read", "is_short"),
+    [
+        (partial(get_rows, ids=list(range(50)), selection=NAMES), True),
+        (partial(get_rows, ids=list(range(51)), selection=NAMES), False),
+        (partial(list_rows, request=PageRequest(first=50), selection=NAMES), True),
+        (partial(list_rows, request=PageRequest(first=51), selection=NAMES), False),
+        (partial(list_rows, request=PageRequest(first=1, offset=50), selection=NAMES), False),
+        (partial(list_rows, request=PageRequest(first=1), selection=PAGE_IN_PAGE), False),
+    ],
+)
+def test_only_short_reads_are_batched(
+    kind: DatabaseKind, read: Callable[..., Steps[Any]], is_short: bool
+) -> None:
+    steps = read(Session, AccessScope(NOW, caregiver=1))
+    step = next(steps)
+    while not isinstance(step, OnlyStatement):
+        step = steps.send([step.function() if isinstance(step, LongWork) else kind])
+
+    assert isinstance(step, Batchable) == is_short
