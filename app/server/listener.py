@@ -21,6 +21,7 @@ ACCEPTED_AT_ONCE = 256  # connections
 INCOMPLETE_AT_ONCE = 32  # of these with an incomplete head, that are read in an iteration of the loop
 MAX_USUAL_HEAD = 4096  # bytes; a longer head counts as incomplete
 HANDSHAKE_SECONDS = 0.1  # at shutdown, for connections that have begun
+JOIN_SECONDS = 0.2  # until the process that waits for its workers looks for a signal
 SO_ATTACH_FILTER = 26  # of Linux; Python has no name for it
 # A filter in classic BPF, which drops each segment that begins a connection.
 DROP_NEW = b"".join(
@@ -149,6 +150,15 @@ class Workers(multiprocess.Multiprocess):
         if self.config.ending:
             self.config.ending.set()
         super().terminate_all()
+
+    def join_all(self) -> None:
+        """Passes a second signal on, which skips the rest of the pause in each worker."""
+        for each in self.processes:
+            while each.exitcode is None:
+                each.process.join(JOIN_SECONDS)
+                if self.signal_queue:
+                    self.signal_queue.clear()
+                    super().terminate_all()
 
 
 def run(app: Any, **options: Any) -> None:
