@@ -8,10 +8,11 @@ from typing import Any
 
 import expected
 import httpx2
-from servers import Request, Server, Target
+from servers import SUBMITTED, Request, Server, Target
 
-WRITES = ("R4", "G4")
-WRITTEN = {"assignment": 2, "reminder": 2}  # rows of one request: two books, one reminder each
+DRAFTS, SUBMISSIONS, EVENING = "D", "S", "M"
+WRITES = ("R4", "G4", EVENING)
+WRITTEN = {"assignment": 2, "reminder": 2, SUBMITTED: 0}  # rows of one request: two books, one reminder each
 
 MOMENT = re.compile(r"(\d{4})[-/](\d\d)[-/](\d\d)[ T](\d\d:\d\d)(:\d\d(\.\d+)?)?(Z|\+00:00)?")
 

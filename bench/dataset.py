@@ -252,6 +252,14 @@ def new_assignment(rng: Random, i: int, session: Session, book: Book) -> Assignm
     )
 
 
+def questions_of(book_id: int) -> list[str]:
+    """In the order of their ids, which begin with 1 in the first book."""
+    return [
+        f"{QUESTION[(book_id + place) % len(QUESTION)]} {TOPIC[(book_id * 3 + place) % len(TOPIC)]}?"
+        for place in range(QUESTIONS)
+    ]
+
+
 def new_answers(rng: Random) -> list[tuple[str, str]]:
     return [(f"{rng.choice(QUESTION)} {rng.choice(TOPIC)}?", new_answer(rng)) for _ in range(QUESTIONS)]
 
@@ -298,6 +306,10 @@ CREATE TABLE answer_set (
 CREATE TABLE answer (
     id INTEGER PRIMARY KEY, answer_set_id INTEGER NOT NULL REFERENCES answer_set(id),
     position INTEGER NOT NULL, question_text TEXT NOT NULL, answer TEXT NOT NULL
+);
+CREATE TABLE draft (
+    id INTEGER PRIMARY KEY, assignment_id INTEGER NOT NULL UNIQUE REFERENCES assignment(id),
+    revision INTEGER NOT NULL, answers TEXT NOT NULL
 );
 CREATE TABLE reminder (
     id INTEGER PRIMARY KEY, assignment_id INTEGER NOT NULL REFERENCES assignment(id),
@@ -372,7 +384,7 @@ def line(record: Record) -> dict[str, Any]:
                 "moduleId": record.module_id,
                 "name": record.name,
                 "isTest": record.is_test,
-                "questions": [],
+                "questions": [{"text": text} for text in questions_of(record.id)],
             }
         case Session():
             return {

@@ -20,9 +20,17 @@ from pathlib import Path
 from typing import Any
 
 import expected
-from overload import raw
 from report import PROJECT
-from servers import SECRET, WORK, data_folder, master_database, new_request, read_targets, remove_database
+from servers import (
+    SECRET,
+    WORK,
+    data_folder,
+    master_database,
+    new_request,
+    raw,
+    read_targets,
+    remove_database,
+)
 
 CONNECTIONS = 16
 SHORT, LONG = 6, 26  # requests of each connection

@@ -23,11 +23,11 @@ from report import PROJECT
 from servers import (
     BENCH,
     WORK,
-    Request,
     Server,
     data_folder,
     master_database,
     new_request,
+    raw,
     read_targets,
     running,
 )
@@ -64,15 +64,6 @@ def load(
         flush=True,
     )
     return phase
-
-
-def raw(request: Request, host: str) -> bytes:
-    headers = {"Host": host, **request.headers}
-    body = (request.body or "").encode()
-    if body:
-        headers["Content-Length"] = str(len(body))
-    lines = [f"{request.method} {request.path} HTTP/1.1", *(f"{k}: {v}" for k, v in headers.items())]
-    return "\r\n".join(lines).encode() + b"\r\n\r\n" + body
 
 
 def read_arguments() -> argparse.Namespace:

@@ -13,6 +13,7 @@ OPERATIONS = {
     "G2": "GraphQL, a caregiver's assignments, 20 with answers",
     "G3": "GraphQL, one assignment with answers",
     "G4": "GraphQL, assign homework, durable",
+    "M": "an evening: reads, drafts, submissions, homework of 64 callers",
 }
 
 Figures = dict[str, Any]  # of one operation, see load.measure

@@ -1,4 +1,4 @@
-"""The yardstick: do this project and its peers answer eight operations rightly, and how fast?
+"""The yardstick: do this project and its peers answer eight operations and a mixture rightly, and how fast?
 
 python bench/run.py check                  compare every answer with the right one
 python bench/run.py bench                  the same, then time each operation under load and print tables
@@ -14,14 +14,16 @@ import signal
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import expected
-from comparison import WRITES, encoded, what_is_wrong
+from comparison import EVENING, WRITES, encoded, what_is_wrong
+from evening import CALLERS, Evening
 from expected import Values
 from load import Pace, has_wrk, measure
 from postgres import running_postgres
@@ -143,6 +145,13 @@ class Started(NamedTuple):
     truth: sqlite3.Connection
     values: dict[str, list[Values]]
     requests: dict[str, list[Request]]
+    evening: Evening
+    operations: list[str]  # reads first
+
+    def next_requests(self, operation: str, number: int) -> list[tuple[str, Request]]:
+        if operation == EVENING:
+            return list(self.evening.requests(number))
+        return [(operation, each) for each in self.requests[operation]]
 
 
 @contextmanager
@@ -152,9 +161,11 @@ def started(target: Target, args: argparse.Namespace, fresh: bool) -> Iterator[S
     master = master_database(target, data, fresh)
     with running(target, master, data) as server:
         truth = expected.open_dataset(data / "dataset.db")
-        values = {op: expected.request_values(truth, op) for op in target.operations if op in args.op}
+        operations = sorted({*target.spec.get("measured", target.operations)} & {*args.op}, key=in_order)
+        compared = [op for op in target.operations if op in OPERATIONS and {op, EVENING} & {*operations}]
+        values = {op: expected.request_values(truth, op) for op in compared}
         requests = {op: [new_request(target, op, v) for v in values[op]] for op in values}
-        yield Started(target, server, truth, values, requests)
+        yield Started(target, server, truth, values, requests, Evening(target, truth), operations)
 
 
 def one_round(target: Target, args: argparse.Namespace, fresh: bool) -> Round:
@@ -163,7 +174,7 @@ def one_round(target: Target, args: argparse.Namespace, fresh: bool) -> Round:
     result: Round = {"target": target.name, "load_before": os.getloadavg()[0], "operations": {}}
     try:
         with started(target, args, fresh) as one:
-            for op in reads_first(one.values):
+            for op in one.operations:
                 result["operations"][op] = figures = compared_and_timed(one, op, args)
                 print(f"  {op}  {in_words(figures)}", flush=True)
     except Exception as error:  # whatever it is, the other targets go on
@@ -179,25 +190,31 @@ def rounds_by_turns(targets: list[Target], args: argparse.Namespace) -> list[Rou
         results: list[list[Round]] = [
             [{"target": one.target.name, "operations": {}} for one in every] for _ in range(args.reps)
         ]
-        for op in reads_first({op: None for one in every for op in one.values}):
+        for op in sorted({op for one in every for op in one.operations}, key=in_order):
             for results_of_turn in results:
                 for one, result in zip(every, results_of_turn, strict=True):
-                    if op in one.values:
+                    if op in one.operations:
                         result["operations"][op] = figures = compared_and_timed(one, op, args)
                         print(f"  {op}  {one.target.name:16}{in_words(figures)}", flush=True)
     return [result for results_of_turn in results for result in results_of_turn]
 
 
-def reads_first(operations: Iterable[str]) -> list[str]:
-    return sorted(operations, key=lambda op: (op in WRITES, op))
+def in_order(operation: str) -> tuple[bool, bool, str]:
+    return operation == EVENING, operation in WRITES, operation
 
 
 def compared_and_timed(one: Started, op: str, args: argparse.Namespace) -> Figures:
-    target, server, truth, values, requests = one
-    wrong = what_is_wrong(target, server, op, requests[op][0], truth, values[op][0])
+    target, server, truth, values, requests, *_ = one
+    checked = [op] if op in values else list(values)
+    wrongs = [
+        what_is_wrong(target, server, each, requests[each][0], truth, values[each][0]) for each in checked
+    ]
+    wrong = next(filter(None, wrongs), None)
     if wrong or args.command != "bench":
         return {"wrong": wrong} if wrong else {}
-    figures = measure(target, server, op, requests[op], Pace(args.warm, args.seconds, args.connections))
+    connections = CALLERS if op == EVENING else args.connections
+    pace = Pace(args.warm, args.seconds, connections)
+    figures = measure(target, server, op, partial(one.next_requests, op), pace)
     if op not in WRITES:
         wrong = what_is_wrong(target, server, op, requests[op][-1], truth, values[op][-1])
         figures |= {"wrong": f"after the load: {wrong}"} if wrong else {}

@@ -36,6 +36,7 @@ PEOPLE = {
     "caregiver": ("caregiver", dataset.HOT_CAREGIVER),
     "writer": ("caregiver", dataset.WRITER),
 }
+SUBMITTED = "assignment WHERE status = 'COMPLETE'"
 PEER_CLAIMS = {"sub": "{id}", "role": "{role}"}
 
 
@@ -68,7 +69,7 @@ class Target:
         return rows
 
     def rows_written(self) -> dict[str, int]:
-        tables = ("assignment", "reminder")
+        tables = ("assignment", "reminder", SUBMITTED)
         if isinstance(self.database, str):
             return postgres.count_rows(self.database, tables)
         with closing(sqlite3.connect(f"file:{self.database}?mode=ro", uri=True)) as db:
@@ -121,21 +122,23 @@ def merged(spec: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
     return {**spec, **changes, "env": {**spec.get("env", {}), **changes.get("env", {})}}
 
 
-def new_token(target: Target, person: str) -> str:
-    role, i = PEOPLE[person]
+def new_token(target: Target, role: str, i: int) -> str:
     words = {"id": i, "role": role, "ROLE": role.upper()}
     now = int(time.time())
     claims = filled(target.spec.get("claims", PEER_CLAIMS), words)
     return jwt.encode(
-        {**claims, "jti": f"bench-{person}", "iat": now - 60, "exp": now + 12 * 3600}, SECRET, "HS256"
+        {**claims, "jti": f"bench-{role}-{i}", "iat": now - 60, "exp": now + 12 * 3600}, SECRET, "HS256"
     )
 
 
-def new_request(target: Target, operation: str, values: Values) -> Request:
+def new_request(
+    target: Target, operation: str, values: Values, person: tuple[str, int] | None = None
+) -> Request:
+    """Of the person that the operation names, or of another one."""
     spec = target.operations[operation]
     headers = {"Accept": "*/*", "offset": "1"}
     if not spec.get("anonymous"):
-        headers["Authorization"] = "bearer " + new_token(target, spec["role"])
+        headers["Authorization"] = "bearer " + new_token(target, *(person or PEOPLE[spec["role"]]))
     body = None
     if "document" in spec:
         text = re.sub(r"\s+", " ", spec["document"]).strip()
@@ -146,6 +149,15 @@ def new_request(target: Target, operation: str, values: Values) -> Request:
         headers["Content-Type"] = "application/json"
     path = filled(spec.get("path", "/graphql"), values)
     return Request(spec.get("method", "POST"), path, headers, None if body is None else json.dumps(body))
+
+
+def raw(request: Request, host: str) -> bytes:
+    headers = {"Host": host, **request.headers}
+    body = (request.body or "").encode()
+    if body:
+        headers["Content-Length"] = str(len(body))
+    lines = [f"{request.method} {request.path} HTTP/1.1", *(f"{k}: {v}" for k, v in headers.items())]
+    return "\r\n".join(lines).encode() + b"\r\n\r\n" + body
 
 
 def filled(value: Any, words: dict[str, Any]) -> Any:

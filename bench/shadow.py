@@ -23,7 +23,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import expected
-from overload import GENERATOR, raw
+from overload import GENERATOR
 from report import PROJECT
 from servers import (
     BENCH,
@@ -33,6 +33,7 @@ from servers import (
     free_port,
     master_database,
     new_request,
+    raw,
     read_targets,
     resident_kib,
     running,

@@ -73,6 +73,18 @@ const q = {
         AND NOT EXISTS (SELECT FROM unnest($3::int[]) AS missing(id) WHERE NOT EXISTS (SELECT FROM book WHERE book.id = missing.id))
       ORDER BY place RETURNING id),
     reminded AS (INSERT INTO reminder (assignment_id, remind_at) SELECT made.id, at FROM made, unnest($7::timestamp[]) at)
+    SELECT id FROM made`),
+  saveFirst: query('save-first', `INSERT INTO draft (assignment_id, revision, answers)
+    SELECT id, 1, $3 FROM assignment WHERE id = $1 AND client_id = $2 AND status = 'PENDING'
+    ON CONFLICT DO NOTHING RETURNING revision`),
+  save: query('save', `UPDATE draft SET revision = revision + 1, answers = $3 FROM assignment a
+    WHERE assignment_id = $1 AND revision = $4 AND a.id = $1 AND a.client_id = $2 AND a.status = 'PENDING' RETURNING revision`),
+  submit: query('submit', `WITH done AS (UPDATE assignment SET status = 'COMPLETE', submit_date = $3::timestamp
+      WHERE id = $1 AND client_id = $2 AND status = 'PENDING' RETURNING id),
+    dropped AS (DELETE FROM draft USING done WHERE assignment_id = done.id),
+    made AS (INSERT INTO answer_set (assignment_id, save_type, submit_date) SELECT id, 'FINAL', $3::timestamp FROM done RETURNING id),
+    answered AS (INSERT INTO answer (answer_set_id, position, question_text, answer)
+      SELECT made.id, place, question, given FROM made, unnest($4::text[], $5::text[]) WITH ORDINALITY AS t(question, given, place))
     SELECT id FROM made`)
 }
 
@@ -136,5 +148,16 @@ module.exports = {
     const made = await q.assign(b.sessionId, caregiverId, b.bookIds, now, at(b.startDate, b.startTime), at(b.endDate, b.endTime),
       b.remindDates.map(r => at(r.date, r.time)))
     return made.length ? made.map(r => r.id) : null
+  },
+  /** Returns the new revision, or undefined if the draft has another one or the assignment is not pending. */
+  async saveAnswers (clientId, { assignmentId, revision, answers }) {
+    const given = [assignmentId, clientId, JSON.stringify(answers)]
+    return (revision ? await q.save(...given, revision) : await q.saveFirst(...given))[0]?.revision
+  },
+  /** Returns the id of the answer set, or undefined if the assignment is not pending. */
+  async submitAnswers (clientId, { assignmentId, answers }) {
+    const now = new Date().toISOString().slice(0, 19)
+    const given = [answers.map(a => a.questionText), answers.map(a => a.answer)]
+    return (await q.submit(assignmentId, clientId, now, ...given))[0]?.id
   }
 }

@@ -51,7 +51,16 @@ const q = {
   addAssignment: db.prepare(`INSERT INTO assignment (session_id, book_id, caregiver_id, client_id, name, time_state,
     assign_date, start_date, end_date, status, feedback_status, score)
     VALUES (?, ?, ?, ?, ?, 'RUNNING', ?, ?, ?, 'PENDING', 'WAITING', 0)`),
-  addReminder: db.prepare('INSERT INTO reminder (assignment_id, remind_at) VALUES (?, ?)')
+  addReminder: db.prepare('INSERT INTO reminder (assignment_id, remind_at) VALUES (?, ?)'),
+  saveFirst: db.prepare(`INSERT INTO draft (assignment_id, revision, answers)
+    SELECT id, 1, ? FROM assignment WHERE id = ? AND client_id = ? AND status = 'PENDING' ON CONFLICT DO NOTHING RETURNING revision`).pluck(),
+  save: db.prepare(`UPDATE draft SET revision = revision + 1, answers = ? WHERE assignment_id = ? AND revision = ?
+    AND EXISTS (SELECT 1 FROM assignment WHERE id = assignment_id AND client_id = ? AND status = 'PENDING') RETURNING revision`).pluck(),
+  complete: db.prepare(`UPDATE assignment SET status = 'COMPLETE', submit_date = ?
+    WHERE id = ? AND client_id = ? AND status = 'PENDING'`),
+  dropDraft: db.prepare('DELETE FROM draft WHERE assignment_id = ?'),
+  addSet: db.prepare("INSERT INTO answer_set (assignment_id, save_type, submit_date) VALUES (?, 'FINAL', ?)"),
+  addAnswer: db.prepare('INSERT INTO answer (answer_set_id, position, question_text, answer) VALUES (?, ?, ?, ?)')
 }
 
 const ids = a => JSON.stringify(a)
@@ -126,6 +135,20 @@ const api = {
       for (const r of b.remindDates) q.addReminder.run(id, at(r.date, r.time))
       return id
     })
+  }).immediate,
+  /** Returns the new revision, or undefined if the draft has another one or the assignment is not pending. */
+  saveAnswers (clientId, { assignmentId, revision, answers }) {
+    const document = JSON.stringify(answers)
+    return revision ? q.save.get(document, assignmentId, revision, clientId) : q.saveFirst.get(document, assignmentId, clientId)
+  },
+  /** Returns the id of the answer set, or undefined if the assignment is not pending. */
+  submitAnswers: db.transaction((clientId, { assignmentId, answers }) => {
+    const now = new Date().toISOString().slice(0, 19).replace('T', ' ') + '.000000'
+    if (!q.complete.run(now, assignmentId, clientId).changes) return undefined
+    q.dropDraft.run(assignmentId)
+    const id = Number(q.addSet.run(assignmentId, now).lastInsertRowid)
+    answers.forEach((a, i) => q.addAnswer.run(id, i + 1, a.questionText, a.answer))
+    return id
   }).immediate
 }
 module.exports = api
