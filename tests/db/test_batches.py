@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from sqlalchemy import case, func, literal_column, select, true
 
+from app.db.drivers.batches import BatchItem, run_batch
 from app.db.drivers.factory import open_database
 from app.db.drivers.fair_turns import CALLER
 from app.db.drivers.interface import DatabaseUnavailable, OutcomeUnknown
@@ -150,6 +151,24 @@ def test_a_lost_connection_fails_the_batch_and_the_next_read_gets_another_connec
         assert [type(each) for each in found] == [DatabaseUnavailable] * 3
         assert await read_for(db, "later", QUOTIENT, 4) == 210
         assert (db.turns.free, len(db.turns.waiting.items)) == (1, 0)
+
+    with_one_connection(database_url, test)
+
+
+def test_a_connection_that_is_lost_before_the_batch_fails_all_of_it(database_url: str) -> None:
+    """Its request has the connection already. A request that waits for the batch would wait for ever."""
+
+    async def test(db: Any, sent: list[str]) -> None:
+        waiting = BatchItem(QUOTIENT, values={"by": 2}, turn=asyncio.get_running_loop().create_future())
+        with pytest.raises(DatabaseUnavailable):
+            async with db.connection() as connection:
+                connection.terminate()
+                await asyncio.sleep(0)
+                await run_batch(connection, "postgresql", [BatchItem(QUOTIENT, values={"by": 1}), waiting])
+
+        assert waiting.turn is not None
+        assert type(waiting.turn.exception()) is DatabaseUnavailable
+        assert await read_for(db, "later", QUOTIENT, 4) == 210
 
     with_one_connection(database_url, test)
 

@@ -46,10 +46,11 @@ async def run_batch(
     compiled = items[0].statement.for_(kind)
     for number, item in enumerate(items):
         item.values["number"] = number
-    fetching = connection.fetchmany(compiled.sql, [compiled.values(item.values) for item in items])
     rows: list[Any] = [None] * len(items)
     try:
         with raising_unavailable():
+            # The call itself raises if the connection was closed before.
+            fetching = connection.fetchmany(compiled.sql, [compiled.values(item.values) for item in items])
             found = await (fetching if confirm is None else confirm(connection, fetching))
         if [row[0] for row in found] == list(range(len(items))):
             rows = [[row] for row in found]
