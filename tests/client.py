@@ -15,9 +15,9 @@ from anyio.from_thread import BlockingPortal, start_blocking_portal
 from starlette.testclient import TestClient
 
 from app.http.router import Router
+from tests.patience import PATIENCE
 
 Message = dict[str, Any]
-TIMEOUT_SECONDS = 60  # for a complete response
 
 
 class Loops:
@@ -60,7 +60,7 @@ class Client(TestClient):
         request = self.build_request(method, path, **options)
         response = asyncio.run_coroutine_threadsafe(self.respond(request), self.loop)
         try:
-            return response.result(TIMEOUT_SECONDS)
+            return response.result(PATIENCE)
         finally:
             response.cancel()  # no effect if it is done
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests import pages
+from tests.patience import PATIENCE
 
 PROGRAM = pages.ROOT / "bench" / "capacity.py"
 
@@ -19,7 +20,9 @@ def capacity() -> dict[str, Any]:
 
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, PROGRAM, *arguments], capture_output=True, text=True, timeout=60)
+    return subprocess.run(
+        [sys.executable, PROGRAM, *arguments], capture_output=True, text=True, timeout=PATIENCE
+    )
 
 
 def test_the_page_shows_what_the_program_prints() -> None:

@@ -230,7 +230,7 @@ INSERT = (
 
 def test_concurrent_sealing_seals_each_record_once(database_url: str) -> None:
     async def run() -> None:
-        databases = [await open_database(database_url) for _ in range(4)]
+        databases = [await open_database(database_url, patience=None) for _ in range(4)]  # for locks
         for count in range(1, 8):
             writes = [databases[0].write(recording(records(count)))]
             await asyncio.gather(*writes, *(seal(db, NOW + HOUR) for db in databases))

@@ -27,6 +27,7 @@ from tests.callers import Caller, Gateway, opened
 from tests.concurrency import ApiCall, send_together
 from tests.db import raw
 from tests.factories import NOW, a_world, starting_with
+from tests.patience import PATIENCE
 from tests.rest_compat.legacy import ASSIGNMENTS, SESSIONS, homework
 
 pytestmark = starting_with(a_world)
@@ -403,7 +404,7 @@ def test_callers_of_a_stopped_recorder_get_an_error(database_url: str) -> None:
         await asyncio.sleep(0)  # the others are being written, it is not
         assert recorder.work
         recorder.work.cancel()
-        done, _ = await asyncio.wait([*waiting, late], timeout=5)
+        done, _ = await asyncio.wait([*waiting, late], timeout=PATIENCE)
         await db.close()
         return [each.exception() for each in done]
 

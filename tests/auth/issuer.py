@@ -17,6 +17,7 @@ from app.auth.authenticator import Authenticator
 from app.auth.keys import KeySet
 from tests.callers import Gateway
 from tests.keys import Private
+from tests.patience import PATIENCE
 
 
 def jwk(key: Private, kid: str | None = None, **changed: Any) -> dict[str, Any]:
@@ -56,7 +57,7 @@ def serving_issuer(*entries: dict[str, Any], tls: ssl.SSLContext | None = None) 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             issuer.requests += 1
-            issuer.may_answer.wait(60)
+            issuer.may_answer.wait(PATIENCE)
             if issuer.trickles:
                 self.trickle()
                 return

@@ -30,6 +30,7 @@ from tests.auth.signing import (
 )
 from tests.callers import Gateway
 from tests.concurrency import ApiCall, ApiResponse, send_call
+from tests.patience import PATIENCE
 from tests.schema.listening import connected
 
 pytestmark = pytest.mark.sqlite_only
@@ -152,7 +153,7 @@ def start_requests(gateway: Gateway, tokens: list[str], is_legacy: bool = False)
 
 
 def responses_of(futures: list[Future[ApiResponse]]) -> list[ApiResponse]:
-    _, unfinished = wait(futures, timeout=30)
+    _, unfinished = wait(futures, timeout=PATIENCE)
     assert not unfinished
     return [future.result() for future in futures]
 

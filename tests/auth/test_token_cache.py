@@ -18,6 +18,7 @@ from app.settings import Environment, Settings
 from tests import keys
 from tests.auth.issuer import Ticks, jwk, key_set
 from tests.auth.signing import caregiver, signed
+from tests.patience import PATIENCE
 
 MARA = Identity("caregiver-1", Role.CAREGIVER)
 
@@ -185,7 +186,7 @@ def test_a_cancelled_request_does_not_cancel_reading_the_keys(tmp_path: Path) ->
     ticks, is_let_on = Ticks(verifier.keys), Event()
 
     def load_slowly() -> bytes:
-        assert is_let_on.wait(30)
+        assert is_let_on.wait(PATIENCE)
         return path.read_bytes()
 
     async def go_away() -> None:

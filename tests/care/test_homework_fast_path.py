@@ -21,6 +21,7 @@ from tests.answers import a_world_to_answer_in
 from tests.db import raw
 from tests.db.test_waiting_changes import locking
 from tests.factories import DAY, HOUR, NOW, starting_with
+from tests.patience import PATIENCE
 
 pytestmark = [
     pytest.mark.parametrize("kind", ["postgresql"], indirect=True),
@@ -74,7 +75,7 @@ def together(url: str, *work: Callable[[Any], Awaitable[list[int]]]) -> tuple[li
     async def main() -> tuple[list[Any], list[str]]:
         db: Any = await open_database(url, 4)
         try:
-            async with asyncio.timeout(60):
+            async with asyncio.timeout(PATIENCE):
                 sent: list[str] = []
                 async with db.connection() as connection:
                     connection.add_query_logger(lambda query: sent.append(kind_of(query.query)))

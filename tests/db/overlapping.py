@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 
 from app.db.sql import Repeatable, Steps
+from tests.patience import PATIENCE
 
 Result = TypeVar("Result")
 
@@ -35,7 +36,7 @@ async def until_blocked(url: str, task: asyncio.Task[Any]) -> bool:
 
     connection = await asyncpg.connect(url)
     try:
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(PATIENCE):
             while not task.done():
                 if await connection.fetchval(BLOCKED):
                     return True

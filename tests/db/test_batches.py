@@ -28,6 +28,7 @@ from app.db.sql import (
 )
 from app.db.tables import Session
 from tests.factories import NOW
+from tests.patience import PATIENCE
 
 pytestmark = pytest.mark.parametrize("kind", ["postgresql"], indirect=True)
 
@@ -67,7 +68,7 @@ def with_one_connection(url: str, test: Callable[[Any, list[str]], Awaitable[Non
     async def main() -> None:
         db: Any = await open_database(url, 1)
         try:
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(PATIENCE):
                 async with db.connection() as connection:
                     sent: list[str] = []
                     connection.add_query_logger(lambda query: sent.append(query.query))

@@ -26,15 +26,14 @@ from tests.db.small_steps import (
     with_database,
 )
 from tests.fault_injection import kill_writer
+from tests.patience import PATIENCE
 
 pytestmark = pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
-
-TIMEOUT = 60  # seconds after which a test that hangs fails
 
 
 def blocking(is_running: Event, release: Event) -> Steps[None]:
     is_running.set()
-    assert release.wait(TIMEOUT)
+    assert release.wait(PATIENCE)
     yield from ()
 
 
@@ -43,7 +42,7 @@ async def busy_writer(db: Database) -> AsyncIterator[None]:
     """Writes inside the block are queued until it ends, and so form one group."""
     is_running, release = Event(), Event()
     blocker = asyncio.create_task(db.write(blocking(is_running, release)))
-    await asyncio.to_thread(is_running.wait, TIMEOUT)
+    await asyncio.to_thread(is_running.wait, PATIENCE)
     try:
         yield
         await asyncio.sleep(0)  # until the last write is queued
@@ -155,7 +154,7 @@ def test_when_the_thread_ends_all_pending_and_later_writes_fail(database_url: st
         assert isinstance(db, SqliteDatabase)
         kill_writer(db.writer.thread)  # when it takes the first of these
         waiting = [asyncio.create_task(db.write(adding(name))) for name in "abc"]
-        done, _ = await asyncio.wait([*waiting], timeout=TIMEOUT)
+        done, _ = await asyncio.wait([*waiting], timeout=PATIENCE)
         assert len(done) == 3
         waiting.append(asyncio.create_task(db.write(adding("d"))))
         await asyncio.wait(waiting)
@@ -202,7 +201,7 @@ def test_a_write_that_is_cancelled_while_it_runs_is_completed(database_url: str)
         async with busy_writer(db):
             slow = asyncio.create_task(db.write(adding_slowly()))
             next_one = asyncio.create_task(db.write(adding("c")))
-        await asyncio.to_thread(is_running.wait, TIMEOUT)
+        await asyncio.to_thread(is_running.wait, PATIENCE)
         slow.cancel()
         with pytest.raises(asyncio.CancelledError):
             await slow

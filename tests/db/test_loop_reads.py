@@ -15,6 +15,7 @@ from app.db.drivers.interface import Database, DatabaseUnavailable, sqlite_path
 from app.db.sql import Steps
 from tests.db import raw
 from tests.db.small_steps import COUNT_MODULES, Broken, adding, counting, sql, with_database
+from tests.patience import PATIENCE
 
 pytestmark = pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
 
@@ -25,7 +26,6 @@ SLOW = sql(
     "SELECT count(*), (SELECT count(*) FROM module) FROM n"
 )
 NEVER = 60_000  # milliseconds after which these reads would continue in a thread, however busy the machine is
-TIMEOUT = 60  # seconds after which a test that hangs fails
 
 
 def threads_of(*steps: Any) -> Steps[list[int]]:
@@ -79,7 +79,7 @@ def test_a_long_read_continues_in_a_thread_while_the_loop_serves_others(database
     def slowly() -> Steps[tuple[list[int], int]]:
         before = get_ident()
         rows = yield SLOW, {}
-        assert others_were_served.wait(TIMEOUT)
+        assert others_were_served.wait(PATIENCE)
         return [before, get_ident()], rows[0][0]
 
     async def use(db: Database) -> None:
@@ -187,7 +187,7 @@ def test_reads_wait_for_a_free_connection(database_url: str) -> None:
 
     async def use(db: Database) -> None:
         first = asyncio.create_task(db.read(blocking(is_running, release)))
-        await asyncio.to_thread(is_running.wait, TIMEOUT)
+        await asyncio.to_thread(is_running.wait, PATIENCE)
         others = [asyncio.create_task(db.read(threads_of(SLOW))) for _ in range(8)]
         await asyncio.sleep(0)
         release.set()
@@ -224,7 +224,7 @@ def blocking(is_running: Event, release: Event) -> Steps[None]:
     """A long read that blocks its thread until `release` is set."""
     yield SLOW, {}
     is_running.set()
-    assert release.wait(TIMEOUT)
+    assert release.wait(PATIENCE)
     yield COUNT_MODULES, {}
 
 
@@ -240,7 +240,7 @@ def test_a_read_that_is_cancelled_in_its_thread_releases_its_connection(database
 
     async def use(db: Database) -> None:
         read = asyncio.create_task(db.read(blocking(is_running, release)))
-        await asyncio.to_thread(is_running.wait, TIMEOUT)
+        await asyncio.to_thread(is_running.wait, PATIENCE)
         read.cancel()
         with pytest.raises(asyncio.CancelledError):
             await read
@@ -263,7 +263,7 @@ def test_a_read_that_is_cancelled_before_its_thread_starts_does_not_continue(dat
 
     async def use(db: Database) -> None:
         first = asyncio.create_task(db.read(blocking(is_running, release)))
-        await asyncio.to_thread(is_running.wait, TIMEOUT)
+        await asyncio.to_thread(is_running.wait, PATIENCE)
         second = asyncio.create_task(db.read(waiting()))
         await asyncio.sleep(0)
         second.cancel()

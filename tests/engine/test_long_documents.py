@@ -28,6 +28,7 @@ from tests.engine.library import (
     run,
 )
 from tests.engine.test_limits import NO_LIMITS
+from tests.patience import PATIENCE
 
 LIMITED = {"engine_options": EngineOptions(NO_LIMITS)}
 MAIN, THREAD = "MainThread", "prepare_0"
@@ -50,7 +51,7 @@ class Watched(Library):
 
     def read_completely(self, text: str, rules: Rules) -> Document:
         self.threads.append(current_thread().name)
-        self.proceed.wait(60)
+        self.proceed.wait(PATIENCE)
         return super().read_completely(text, rules)
 
     def prepare_operation(self, document: Document, name: str | None) -> PreparedOperation | None:

@@ -22,8 +22,8 @@ from tests.events.conftest import Care
 from tests.events.receiver import Receiver
 from tests.factories import HOUR, NOW
 from tests.fault_injection import Failing
+from tests.patience import PATIENCE
 
-PATIENCE = 60  # seconds until what does not happen is a failure
 BEFORE = NOW - 2 * HOUR  # no reminder is due yet
 SENT = sql("SELECT count(*) FROM reminder WHERE state = 'SENT'")
 

@@ -19,6 +19,7 @@ from tests.db.sql_text import care_tables, keyless, queries_of, with_names
 from tests.db.test_query_plans import explain, is_scan
 from tests.events.conftest import Care, on_database
 from tests.factories import DAY, NOW
+from tests.patience import PATIENCE
 
 MIDNIGHT = NOW.replace(hour=0)
 MOMENT = timedelta(microseconds=1)
@@ -224,7 +225,7 @@ def test_the_dispatcher_runs_retention(care: Care) -> None:
     add_event(care, OLD)
 
     async def work(db: Database) -> None:
-        async with dispatching(db, None, lambda: NOW, PERIODS), asyncio.timeout(60):
+        async with dispatching(db, None, lambda: NOW, PERIODS), asyncio.timeout(PATIENCE):
             while await asyncio.to_thread(events, care) != [2]:  # the event of the reminder that is due
                 pass
 

@@ -162,7 +162,7 @@ def serve_service(folder: Any, timeout: float = EdgeProtocol.timeout, **changed:
 
 @contextmanager
 def serve_app(
-    app: ASGIApp, timeout: float = EdgeProtocol.timeout, loop: Any = "auto"
+    app: ASGIApp, timeout: float = EdgeProtocol.timeout, loop: Any = "auto", keep_alive: int = 1
 ) -> Iterator[tuple[str, int]]:
     class Protocol(EdgeProtocol):
         pass
@@ -178,7 +178,7 @@ def serve_app(
             http=Protocol,
             ws=Socket,
             log_config=None,
-            timeout_keep_alive=1,
+            timeout_keep_alive=keep_alive,
             timeout_graceful_shutdown=1,
         )
     )

@@ -21,10 +21,10 @@ from typing import IO
 
 import httpx2
 
+from tests.patience import PATIENCE
 from tests.ports import free_port
 
 ROOT = Path(__file__).parent.parent.parent
-PATIENCE = 60  # seconds until a process that does nothing is a failure
 LOADED = multiprocessing.get_context("forkserver")
 LOADED.set_forkserver_preload(["app.cli", "app.main", "app.server.sockets", "uvicorn", "asyncpg"])
 

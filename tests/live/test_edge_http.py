@@ -35,6 +35,7 @@ from tests.live.edge import (
     serve_service,
 )
 from tests.live.processes import LOADED
+from tests.patience import PATIENCE
 
 pytestmark = pytest.mark.live
 
@@ -310,7 +311,7 @@ def test_a_request_that_arrives_while_the_process_is_stopped_is_answered() -> No
 
 @pytest.fixture(scope="module")
 def small() -> Iterator[Edge]:
-    with serve_app(small_app()) as address:
+    with serve_app(small_app(), keep_alive=PATIENCE) as address:
         yield Edge(*address, "")
 
 

@@ -15,9 +15,9 @@ from starlette.testclient import WebSocketTestSession
 from tests.callers import Caller, Gateway
 from tests.db import raw
 from tests.factories import NOW
+from tests.patience import PATIENCE
 
 PROTOCOL = "graphql-transport-ws"
-PATIENCE = 30  # seconds to wait for a message
 
 
 @dataclass

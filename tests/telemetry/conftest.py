@@ -15,6 +15,7 @@ from app.settings import Settings
 from app.telemetry import counters
 from tests.callers import Gateway, opened
 from tests.factories import NOW, a_world
+from tests.patience import PATIENCE
 from tests.ports import free_port
 from tests.schema.test_too_costly import USUAL
 from tests.telemetry.spans import EXPORTER, TRACING
@@ -41,7 +42,7 @@ class MeasuredGateway(Gateway):
     """Other tests change the counters of this process, so tests compare differences."""
 
     def metrics(self, method: str = "GET", path: str = "/metrics") -> tuple[int, str]:
-        connection = HTTPConnection("127.0.0.1", self.settings.metrics_port, timeout=30)
+        connection = HTTPConnection("127.0.0.1", self.settings.metrics_port, timeout=PATIENCE)
         try:
             connection.request(method, path)
             response = connection.getresponse()

@@ -22,6 +22,7 @@ from app.telemetry.metrics.server import (
     to_prometheus_text,
 )
 from tests.callers import Gateway
+from tests.patience import PATIENCE
 from tests.telemetry.conftest import ON_SQLITE, MeasuredGateway, current, numbers_in
 
 
@@ -44,7 +45,7 @@ def test_the_metrics_port_serves_only_metrics(measured: MeasuredGateway) -> None
 )
 @ON_SQLITE
 def test_a_malformed_request_is_rejected(measured: MeasuredGateway, data: bytes) -> None:
-    with socket.create_connection(("127.0.0.1", measured.settings.metrics_port), timeout=30) as line:
+    with socket.create_connection(("127.0.0.1", measured.settings.metrics_port), timeout=PATIENCE) as line:
         line.sendall(data)
         try:
             received = line.recv(1024)
