@@ -361,7 +361,7 @@ def test_the_records_of_others_do_not_wait_for_the_turn_of_the_first_caller(data
         CALLER.state = {"budget": busy}
         await asyncio.sleep(0)
         CALLER.state = None
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE):
             await recorder.keep(a_record(1))
         await first
         await db.close()

@@ -11,6 +11,7 @@ import pytest
 
 from app.db.drivers.fair_turns import CALLER, FairThreads, FairTurns, Waiter
 from app.db.drivers.postgres import WORKER
+from tests.patience import PATIENCE
 
 pytestmark = pytest.mark.sqlite_only
 
@@ -43,7 +44,7 @@ def without_caller() -> Iterator[None]:
 
 def run(main: Callable[[], Awaitable[None]]) -> None:
     async def limited() -> None:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE):
             await main()
 
     asyncio.run(limited())

@@ -18,6 +18,7 @@ from app.db.drivers.watching import watch_hosts
 from app.db.sql import Bulk, Steps
 from tests.db import raw
 from tests.db.small_steps import adding, counting, modules, running, with_database
+from tests.patience import PATIENCE
 from tests.postgres import free_ports
 
 pytestmark = pytest.mark.parametrize("kind", ["postgresql"], indirect=True)
@@ -148,7 +149,7 @@ def test_closing_waits_for_a_connection_in_use(database_url: str) -> None:
             closing = asyncio.create_task(db.close())
             await connection.fetchval("SELECT 1")  # meanwhile the closing begins
             assert not closing.done()
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE):
             await closing
 
     asyncio.run(use())
@@ -325,7 +326,7 @@ def test_a_fault_does_not_end_the_watch_over_the_hosts(
         primary = Primary(database_url)
         connection = await primary.connect()
         watching = asyncio.create_task(watch_hosts(primary, silent))
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE):
             await again.wait()
         watching.cancel()
         await asyncio.wait([watching])

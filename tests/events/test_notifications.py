@@ -12,6 +12,7 @@ from app.care.context import Role, Viewer
 from app.care.errors import TooManyListening
 from app.db.drivers.event_feed import Notify, Parties
 from app.events.notifications import Notifier
+from tests.patience import PATIENCE
 
 CAREGIVER, CLIENT = Viewer(Role.CAREGIVER, 1), Viewer(Role.CLIENT, 2)
 OTHERS = [Viewer(Role.CAREGIVER, 2), Viewer(Role.CLIENT, 1)]
@@ -57,7 +58,7 @@ def test_shutdown_wakes_everyone() -> None:
 
 
 def run_soon(what: Coroutine[Any, Any, Any]) -> Any:
-    return asyncio.run(asyncio.wait_for(what, 30))
+    return asyncio.run(asyncio.wait_for(what, PATIENCE))
 
 
 def test_the_event_log_is_followed_only_while_a_subscription_waits() -> None:

@@ -21,6 +21,7 @@ from tests.crash.conftest import made
 from tests.crash.server import Server, own_postgres, standby_of
 from tests.crash.writers import Unavailable, Writer
 from tests.live.processes import run
+from tests.patience import PATIENCE
 
 pytestmark = pytest.mark.live
 FAILOVERS = int(os.environ.get("SOAK_FAILOVERS", "20"))
@@ -82,7 +83,7 @@ def post(port: int) -> httpx2.Response:
         f"http://127.0.0.1:{port}/graphql",
         json={"query": "{ viewer { name } }"},
         headers={"authorization": f"bearer {keys.token('CAREGIVER', 'caregiver-1')}"},
-        timeout=30,
+        timeout=PATIENCE,
         verify=False,
     )
 

@@ -13,6 +13,7 @@ import pytest
 from app.care.budgets import Budget
 from app.db.drivers.fair_turns import CALLER, CONNECTED
 from app.server.turns import MAX_SECONDS_OWED, TURN_SECONDS, State, Turns, in_turns
+from tests.patience import PATIENCE
 
 
 class Clock:
@@ -63,7 +64,7 @@ def in_task(work: Coroutine[Any, Any, Any], state: State, turns: Turns) -> "asyn
 
 def run(main: Callable[[], Awaitable[None]]) -> None:
     async def limited() -> None:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE):
             await main()
 
     asyncio.run(limited())
