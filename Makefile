@@ -5,9 +5,9 @@ PORT ?= 8000
 PY := .venv/bin/python
 PIP = $(PY) -m pip install --quiet --disable-pip-version-check
 PAGES := app/dev/web/.npmrc $(wildcard app/dev/web/*.* app/dev/web/*/*.*)
-# The access matrix, the lives, the crash test, dispatching, erasure and the commands that need a cluster.
+# The access matrix, the lives, crashes, lost workers, dispatching, erasure and the commands that need a cluster.
 DISTRIBUTED := tests/access tests/audit tests/care tests/cli tests/crash/test_crash.py tests/db/test_erasing.py \
-	tests/db/test_importing.py tests/events/test_reminders.py tests/live/test_lifecycle.py
+	tests/db/test_importing.py tests/db/test_lost_workers.py tests/events/test_reminders.py tests/live/test_lifecycle.py
 
 .PHONY: run test alone pythons soak distributed check clients pages browser litestream schema bench attacks lock audit clean
 

@@ -148,7 +148,8 @@ def migrated_citus() -> Iterator[str]:
 def distributed_copies(migrated_citus: str) -> Iterator[Copies]:
     one = Copies(citus.servers(), migrated_citus.rsplit("/", 1)[1])
     yield one
-    one.close()
+    for name in one.close():
+        citus.drop_database(one.server_urls, name)
 
 
 @pytest.fixture(scope="session")

@@ -118,11 +118,16 @@ class Copies:
     def drop(self, name: str) -> None:
         self.used.put(name)
 
-    def close(self) -> None:
+    def close(self) -> list[str]:
+        """The names of the copies that are not dropped. A server of our own goes with them."""
         self.is_closing = True
-        while self.thread.is_alive():  # it may wait for somebody to take one
+        left = []
+        while self.thread.is_alive() or not self.ready.empty():  # it may wait for somebody to take one
             with suppress(Empty):
-                self.ready.get(timeout=0.1)
+                left.append(self.ready.get(timeout=0.1))
+        while not self.used.empty():
+            left.append(self.used.get())
+        return left
 
     def work(self) -> None:
         asyncio.run(self.keep_copies())

@@ -125,6 +125,7 @@ REFUSE_DEATHS_OF_CAREGIVER_2 = {
     "postgresql": "ALTER TABLE delivery ADD CONSTRAINT refusing"
     " CHECK (caregiver_id <> 2 OR state = 'DEAD') NOT VALID",
 }
+REFUSE_DEATHS_OF_CAREGIVER_2["citus"] = REFUSE_DEATHS_OF_CAREGIVER_2["postgresql"]
 
 
 def test_deliveries_of_a_caregiver_that_cannot_be_changed_are_reported_and_delay_no_others(

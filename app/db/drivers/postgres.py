@@ -142,7 +142,8 @@ class PostgresDatabase:
                 step = steps.send(await self.run_outside(step))
         except StopIteration as done:
             return done.value  # type: ignore[no-any-return]
-        if is_read and isinstance(step, Batchable):
+        # On Citus a batch would depend on the machines of all its requests.
+        if is_read and isinstance(step, Batchable) and self.kind == "postgresql":
             rows = await self.read_in_batch(step)
             if rows is not None:
                 return result_of(steps, rows)
