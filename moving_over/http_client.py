@@ -81,7 +81,7 @@ class Connection:
         body: bytes | None = None,
     ) -> Response:
         """Repeats a read if the service answers 429 or 503 with Retry-After."""
-        sent = {"accept": "*/*", **headers}
+        sent = {"accept": "*/*", "user-agent": "care-gateway-record/1", **headers}
         if token is not None:
             sent["authorization"] = f"bearer {token}"
         if body is not None and not any(name.lower() == "content-type" for name in headers):

@@ -23,7 +23,7 @@ from app.auth.tokens import application_of, unverified_claims
 from app.http.errors import legacy_reply
 from app.http.messages import join_repeated, request_id_of, send_reply
 from app.http.paths import path_name
-from app.rest_compat.usage import UNKNOWN, name_of
+from app.rest_compat.usage import UNKNOWN, name_of, product
 from moving_over import LegacyMigrationError
 from moving_over.comparison import Comparison
 from moving_over.http_client import Address, Connection, RequestFailed, Response, tls_context
@@ -117,7 +117,7 @@ def has_failed(response: Response) -> bool:
 def application_in(call: Call) -> str:
     """Named by the token, which the old service has accepted, or else by the User-Agent."""
     claims = unverified_claims(call.headers.get("authorization", "").partition(" ")[2])
-    return application_of(claims) or name_of(call.headers.get("user-agent"))
+    return product(application_of(claims)) or name_of(call.headers.get("user-agent"))
 
 
 def unzipped(response: Response) -> Response:
