@@ -14,12 +14,8 @@ from moving_over.masks import Masks
 from moving_over.recorded_calls import Call
 from moving_over.tokens import UserToken
 
-# Response headers that matter to clients.
-HEADERS = ("content-type", "content-encoding", "www-authenticate", "allow", "location")
+HEADERS = ("content-type", "content-encoding", "www-authenticate", "allow", "location")  # clients use them
 QUEUED_CALLS = 4  # per thread, so that a long file is not read ahead
-
-
-Connections = SimpleQueue[dict[str, Connection]]  # to both services, by name; one item per thread
 
 
 class Outcome(StrEnum):
@@ -61,7 +57,7 @@ class Comparison:
     def run(self, calls: Iterable[Call]) -> Iterator[CallResult]:
         """In the order of the calls. Changes depend on each other, so with changes it sends one by one."""
         threads = 1 if self.with_changes else self.concurrency
-        idle: Connections = SimpleQueue()
+        idle: SimpleQueue[dict[str, Connection]] = SimpleQueue()  # to both services; one item per thread
         for _ in range(threads):
             services = [self.new] if self.old is None else [self.old, self.new]
             idle.put({each.name: Connection(each.address, self.timeout) for each in services})
@@ -80,7 +76,7 @@ class Comparison:
                 for connection in idle.get().values():
                     connection.close()
 
-    def compare(self, call: Call, idle: Connections) -> CallResult:
+    def compare(self, call: Call, idle: SimpleQueue[dict[str, Connection]]) -> CallResult:
         if not call.is_safe and not self.with_changes:
             return CallResult(call, Outcome.SKIPPED)
         connections = idle.get()

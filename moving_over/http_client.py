@@ -5,7 +5,7 @@ import socket
 import ssl
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache, partial
 from urllib.parse import urlsplit
 
@@ -30,7 +30,6 @@ class Response:
     status: int
     headers: Mapping[str, str]  # names in lower case; values of repeated headers are joined
     body: bytes
-    received: list[tuple[str, str]] = field(default_factory=list)  # all headers, in their order and case
 
 
 @dataclass(frozen=True)
@@ -82,7 +81,7 @@ class Connection:
         body: bytes | None = None,
     ) -> Response:
         """Repeats a read if the service answers 429 or 503 with Retry-After."""
-        sent = {"accept": "*/*", **headers}
+        sent = {"accept": "*/*", "user-agent": "care-gateway-record/1", **headers}
         if token is not None:
             sent["authorization"] = f"bearer {token}"
         if body is not None and not any(name.lower() == "content-type" for name in headers):
@@ -94,7 +93,7 @@ class Connection:
             time.sleep(retry_seconds(response))
         return self.send_once(method, path, sent, body)
 
-    def send_once(self, method: str, path: str, headers: dict[str, str], body: bytes | None) -> Response:
+    def send_once(self, method: str, path: str, headers: Mapping[str, str], body: bytes | None) -> Response:
         """Repeats a read on a new connection if the service has closed the reused one.
 
         A change gets a new connection at once: after a failure on a reused one its outcome is unknown.
@@ -112,7 +111,7 @@ class Connection:
             self.close()
             raise RequestFailed(reason_of(error)) from None
 
-    def exchange(self, method: str, path: str, headers: dict[str, str], body: bytes | None) -> Response:
+    def exchange(self, method: str, path: str, headers: Mapping[str, str], body: bytes | None) -> Response:
         connection = self.connection = self.connection or self.open()
         connection.request(method, self.address.prefix + path, body, headers)
         with connection.getresponse() as response:
@@ -121,7 +120,7 @@ class Connection:
         if response.will_close:
             self.close()
         self.last_use = time.monotonic()
-        return Response(response.status, joined, content, response.getheaders())
+        return Response(response.status, joined, content)
 
     def open(self) -> http.client.HTTPConnection:
         address = self.address

@@ -1,7 +1,7 @@
 """Reads files of calls: one JSON object per line with a request and optionally its response."""
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, BinaryIO, Literal
@@ -30,7 +30,7 @@ class Call:
     path: str  # with its query
     role: str | None  # of the token to send; None sends no token
     user: str | None  # of the token to send; None takes the first token of the role
-    headers: dict[str, str]
+    headers: Mapping[str, str]
     body: bytes | None
     status: int
     response: bytes | Path | None = None

@@ -5,7 +5,7 @@ import threading
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 import orjson
 
@@ -14,9 +14,6 @@ from app.telemetry.wording import counted
 from moving_over import LegacyMigrationError
 from moving_over.body_diff import MISSING, Difference, Likeness
 from moving_over.comparison import CallResult
-
-if TYPE_CHECKING:
-    from prometheus_client.core import Metric
 
 MAX_SERIES = 1000  # above it, new applications and members are OTHER
 OTHER = "other"
@@ -98,7 +95,7 @@ class Counts:
         rest = [f"{self.total('answers', each):,} {each}" for each in NOT_COMPARED]
         return ", ".join([f"{counted(answers, 'answer')} of {counted(days, 'day')}", differences, *rest])
 
-    def collect(self) -> "Iterator[Metric]":
+    def collect(self) -> Iterator[Any]:
         """For prometheus_client, which other commands do not import."""
         from prometheus_client.core import CounterMetricFamily
 

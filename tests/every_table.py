@@ -61,7 +61,7 @@ def inserting_service_rows() -> Steps[None]:
     yield Bulk("legacy_usage", usage, [("2026-11-20", "GET /path", "", HARD, 2**40, NOW)])
     fingerprints = ("kind", "id", "client_id", "fingerprint")
     yield Bulk("imported_row", fingerprints, [("book", 1, None, "0f"), ("client", 3, 3, "1f")])
-    yield Bulk("legacy_day", ("day", "since"), [("2026-11-20", NOW)])
+    yield Bulk("legacy_hour", ("hour", "minutes"), [("2026-11-20T09", 2**60 - 1)])
 
 
 def sqlite_rows(url: str, table: str) -> list[tuple[object, ...]]:

@@ -90,11 +90,17 @@ def to_text(report: Report) -> str:
 
 def header_of(report: Report) -> str:
     if report.since is None:
-        return "Calls of the legacy paths have not been counted yet. Counting begins when the service starts."
-    return (
+        return (
+            "Calls of the legacy paths have not been counted for a complete minute yet. "
+            "Counting begins when the service starts."
+        )
+    lines = [
         f"Counted since {to_minute(report.since)} UTC. From {report.first_day} to {report.moment:%Y-%m-%d} "
-        f"the service ran on {report.counted_days} of {report.days} days."
-    )
+        f"calls were counted in {report.counted_minutes / 60:,.1f} of {report.minutes / 60:,.1f} hours, "
+        f"which is {report.counted_days} of {report.days} days."
+    ]
+    lines += [f"  not counted: {to_minute(begin)} to {to_minute(end)}" for begin, end in report.gaps]
+    return "\n".join(lines)
 
 
 def section_of(path: PathReport) -> str:
@@ -130,6 +136,8 @@ def to_object(report: Report) -> dict[str, Any]:
         "firstDay": report.first_day,
         "countedSince": report.since and moment_as_text(report.since),
         "countedDays": report.counted_days,
+        "countedHours": round(report.counted_minutes / 60, 1),
+        "notCounted": [[moment_as_text(moment) for moment in gap] for gap in report.gaps],
         "state": report.state,
         "paths": [
             {

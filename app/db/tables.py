@@ -447,13 +447,13 @@ class LegacyUsage(SQLModel, table=True):
     last_date: datetime = Field(sa_type=Moment)
 
 
-class LegacyDay(SQLModel, table=True):
-    """A day on which calls were counted."""
+class LegacyHour(SQLModel, table=True):
+    """The minutes of an hour in which calls were counted from their beginning to their end."""
 
-    __tablename__ = "legacy_day"
+    __tablename__ = "legacy_hour"
     __table_args__ = (WITHOUT_ROWID,)
-    day: str = code(primary_key=True)
-    since: datetime = Field(sa_type=Moment)
+    hour: str = code(primary_key=True)  # in UTC, such as 2026-11-21T09
+    minutes: int = Field(sa_type=BigInteger)  # bit 0: the first minute
 
 
 class ImportedRow(SQLModel, table=True):
@@ -515,4 +515,4 @@ AUDIT_RECORD, AUDIT_SEAL = table_of(AuditRecord), table_of(AuditSeal)
 AUDIT_CHECKPOINT, AUDIT_ENTRY = table_of(AuditCheckpoint), table_of(AuditEntry)
 IDEMPOTENCY_KEY, IMPORTED_ROW = table_of(IdempotencyKey), table_of(ImportedRow)
 TOMBSTONE = table_of(Tombstone)
-LEGACY_USAGE, LEGACY_DAY = table_of(LegacyUsage), table_of(LegacyDay)
+LEGACY_USAGE, LEGACY_HOUR = table_of(LegacyUsage), table_of(LegacyHour)

@@ -1,15 +1,20 @@
 """Usage report of the legacy paths: counts and a verdict on whether each can be switched off."""
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 
-from app.db.statements.usage import ANONYMOUS, Counted, StoredUsage, day_of
+from app.db.statements.usage import ANONYMOUS, Counted, StoredUsage, day_of, hour_of
 from app.http.paths import PATHS
 from app.telemetry.wording import counted
 
 MAX_NAMED = 3  # of the applications in a verdict
+MAX_GAPS = 5  # the newest
+MISSED_MINUTES = 60  # that a day may have and still counts: updates and restarts take minutes
+DELAY = timedelta(minutes=2)  # after which a minute is recorded
+MINUTE, DAY = timedelta(minutes=1), timedelta(days=1)
 
 
 class State(StrEnum):
@@ -51,8 +56,10 @@ class Report:
     days: int
     first_day: str
     since: datetime | None  # start of counting
-    counted_days: int  # days in the period with counts
-    missed_days: int  # ended days in the period without counts
+    counted_days: int  # days in the period that were counted, except MISSED_MINUTES
+    minutes: int  # in the period until now
+    counted_minutes: int
+    gaps: list[tuple[datetime, datetime]]
     paths: list[PathReport]
 
     @property
@@ -69,13 +76,23 @@ def first_day_of(now: datetime, days: int) -> str:
 
 def report_of(known: StoredUsage, now: datetime, days: int) -> Report:
     first_day, day_before = first_day_of(now, days), first_day_of(now, 2 * days)
-    since = known.days[0][1] if known.days else None
-    on = [day for day, _ in known.days if day >= first_day]
-    missed = days - 1 - len(set(on) - {day_of(now)})  # today has not ended
+    since, minutes, earlier_minutes = known.since, minutes_of(known, first_day, now), ""
+    if since is not None and day_of(since) < day_before:
+        earlier_minutes = minutes_of(known, day_before, start_of(first_day) + DELAY)
     # The day on which counting began was counted only in part.
-    has_all = since is not None and day_of(since) < first_day and missed == 0
-    has_before = since is not None and day_of(since) < day_before
-    report = Report(now, days, first_day, since, len(on), missed, paths=[])
+    has_all = since is not None and day_of(since) < first_day and counted_days(minutes, days) == days
+    has_before = bool(earlier_minutes) and counted_days(earlier_minutes, days) == days
+    report = Report(
+        now,
+        days,
+        first_day,
+        since,
+        counted_days(minutes, days),
+        len(minutes),
+        minutes.count("1"),
+        gaps_in(minutes, first_day, since or now),
+        paths=[],
+    )
 
     def of_path(path: str) -> PathReport:
         mine = [one for one in known.usage if one.path == path]
@@ -95,6 +112,31 @@ def report_of(known: StoredUsage, now: datetime, days: int) -> Report:
 
     report.paths.extend(map(of_path, PATHS))
     return report
+
+
+def start_of(day: str) -> datetime:
+    return datetime.fromisoformat(day).replace(tzinfo=UTC)
+
+
+def minutes_of(known: StoredUsage, first_day: str, now: datetime) -> str:
+    """A character for each minute that can be recorded by now; 1 if calls were counted in it."""
+    start, end = start_of(first_day), now - DELAY
+    hours = (start + number * timedelta(hours=1) for number in range((end - start) // timedelta(hours=1) + 1))
+    bits = "".join(f"{known.hours.get(hour_of(hour), 0):060b}"[::-1] for hour in hours)
+    return bits[: max(0, (end - start) // MINUTE)]
+
+
+def counted_days(minutes: str, days: int) -> int:
+    length = DAY // MINUTE
+    each = (minutes[number * length : (number + 1) * length] for number in range(days))
+    return sum(day.count("0") <= MISSED_MINUTES for day in each)
+
+
+def gaps_in(minutes: str, first_day: str, since: datetime) -> list[tuple[datetime, datetime]]:
+    """The newest times without counting since it began."""
+    start = start_of(first_day)
+    found = (tuple(start + at * MINUTE for at in each.span()) for each in re.finditer("0+", minutes))
+    return [(begin, end) for begin, end in found if end > since][-MAX_GAPS:]
 
 
 def lines_of(recent: list[Counted], earlier: list[Counted], has_before: bool) -> Iterator[Line]:
@@ -121,7 +163,8 @@ def verdict_of(state: State, lines: list[Line], last_use: datetime | None, repor
         so_far, again = counted(days_between(since, now), "day"), since + timedelta(days=report.days)
         return f"not known: no calls, but counted only for {so_far}; check again on {day_of(again)}"
     if state is State.NOT_KNOWN:
-        return f"not known: no calls, but on {report.missed_days} of these days the service did not run"
+        missed = report.days - report.counted_days
+        return f"not known: no calls, but on {missed} of these days calls were counted for less than 23 hours"
     if last_use is None:
         return f"no calls since counting began, {counted(days_between(since, now), 'day')} ago"
     return f"no calls for {counted(days_between(last_use, now), 'day')}"

@@ -16,7 +16,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from app.auth.authenticator import Authenticator
 from app.care.context import Context, Role
-from app.care.errors import CareError, InvalidValue
+from app.care.errors import InvalidValue, NotAllowed, NotSignedIn
 from app.care.idempotency import KeyScope
 from app.db.audit.records import ASSIGNMENTS
 from app.db.tables import Contract, TimeState
@@ -39,6 +39,7 @@ from app.rest_compat.usage import Usage
 from app.schema.schema import Schema
 from app.schema.types.lists import LARGEST_INT
 from app.schema.types.scalars import read_number
+from app.telemetry import counters
 
 FOLDER = Path(__file__).parent / "documents"
 CLIENT_SESSIONS, CAREGIVER_ASSIGNMENTS, CAREGIVER_ASSIGNMENT, ASSIGN_HOMEWORK = (
@@ -183,8 +184,11 @@ async def authenticate(scope: Scope, role: Role, path: str) -> Context:
         account = state.get("account")
         authorization = None if account else header(scope, b"authorization")
         ctx = await authenticator.open(authorization, state["request_id"], Contract.LEGACY, account)
-    except CareError:
+    except (NotSignedIn, NotAllowed):
         usage.note_anonymous(path, authenticator.clock())
+        raise
+    except Exception:  # for example, the database is unavailable: the token may be valid
+        counters.turned_away[path] += 1
         raise
     usage.note(path, ctx, scope)
     viewer = ctx.signed_in()

@@ -1,7 +1,8 @@
 """Counts calls of the legacy paths per application: in memory, and written to the database every few seconds.
 
-The application is named by the token, or else by the first word of the User-Agent. Text from unauthenticated
-requests is not stored.
+The application is named by the token, or else by the product that the User-Agent begins with. Text from
+unauthenticated requests is not stored. A minute of counting is recorded after its end, so that the one in
+which a process is killed is missing.
 """
 
 import asyncio
@@ -16,18 +17,33 @@ from starlette.types import Scope
 
 from app.care.context import Context
 from app.db.drivers.interface import Database, DatabaseUnavailable, reason_of
-from app.db.statements.usage import ANONYMOUS, Counted, adding_usage, beginning_day, day_of
+from app.db.sql import Steps
+from app.db.statements.usage import (
+    ANONYMOUS,
+    TURNED_AWAY,
+    Counted,
+    adding_minutes,
+    adding_usage,
+    day_of,
+    minutes_between,
+    removing_old_usage,
+)
 from app.http.messages import header
 from app.server.background import keep_running, wait_for
+from app.telemetry import counters
 
 logger = logging.getLogger("care.legacy")
 
-PAUSE_SECONDS = 5.0  # maximum loss when a process is killed
+PAUSE_SECONDS = 4.0  # with the write, a killed process loses the calls of 5 s at most
+MAX_GAP = timedelta(minutes=1)  # between two writes; a process that was suspended for longer did not count
 END_SECONDS = 2.0  # for the last write at shutdown
 MAX_APPLICATIONS = 100  # per process and day; more are counted as OTHER
 KEPT_DAYS = timedelta(days=400)
 OTHER, UNKNOWN = "other", "unknown"
-AGENT = re.compile(r"[A-Za-z0-9._-]{1,64}(?![^/ (;])")  # the first word, without its version
+# A product with a version (RFC 9110, section 10.1.5). Other words, and names of devices, often name a person.
+AGENT = re.compile(r"([A-Za-z][A-Za-z0-9_-]{0,63})/[0-9]")
+DEVICE = re.compile(r"iphone|ipad|ipod|mac(?:book|-?mini|-?pro)|galaxy|pixel|desktop|laptop", re.IGNORECASE)
+OWN_TOOL = re.compile(r"care-gateway-(record)/")  # counts as itself, not as the application of its token
 
 
 @dataclass(slots=True)
@@ -49,17 +65,26 @@ class Usage:
         if ctx.viewer is None:
             self.note_anonymous(path, ctx.now)
         else:
-            self.add(path, ctx.viewer.role, ctx.application or name_of(header(scope, b"user-agent")), ctx.now)
+            agent = header(scope, b"user-agent") or ""
+            tool = OWN_TOOL.match(agent)
+            application = tool[1] if tool else product(ctx.application) or name_of(agent)
+            self.add(path, ctx.viewer.role, application, ctx.now)
 
     def note_anonymous(self, path: str, now: datetime) -> None:
         """Counts a request without a valid token, without its User-Agent."""
         self.add(path, ANONYMOUS, UNKNOWN, now)
 
-    def add(self, path: str, role: str, application: str, now: datetime) -> None:
+    def note_turned_away(self, now: datetime) -> None:
+        """Counts requests that were rejected before their tokens were verified."""
+        for path, requests in list(counters.turned_away.items()):
+            del counters.turned_away[path]
+            self.add(path, TURNED_AWAY, UNKNOWN, now, requests)
+
+    def add(self, path: str, role: str, application: str, now: datetime, requests: int = 1) -> None:
         calls = self.calls.get((path, role, application))
         if calls is None:
             calls = self.begin(path, role, application, now)
-        calls.requests += 1
+        calls.requests += requests
         calls.last = now
 
     def begin(self, path: str, role: str, application: str, now: datetime) -> Calls:
@@ -85,28 +110,37 @@ class Usage:
 
 
 def name_of(agent: str | None) -> str:
-    word = AGENT.match(agent or "")
-    return word[0] if word else UNKNOWN
+    found = AGENT.match(agent or "")
+    return (product(found[1]) if found else "") or UNKNOWN
+
+
+def product(name: str) -> str:
+    """Empty if the name is that of a device."""
+    return "" if DEVICE.search(name) else name
 
 
 class UsageWriter:
-    """Writes the counts, and a record for every day on which calls were counted."""
+    """Writes the counts, and the complete minutes in which calls were counted."""
 
     def __init__(self, db: Database, usage: Usage, clock: Callable[[], datetime]) -> None:
         self.db = db
         self.usage = usage
         self.clock = clock
-        self.began = clock()
+        self.since = self.last = clock()  # of the unwritten minutes
         self.day = ""
         self.is_failing = False
 
     async def write(self) -> None:
-        counted = self.usage.take()
+        now = self.clock()
+        self.since = self.since if now - self.last <= MAX_GAP else now
+        self.last = now
+        self.usage.note_turned_away(now)
+        counted, minutes = self.usage.take(), minutes_between(self.since, now)
         try:
-            if counted:
-                await self.db.write(adding_usage(counted))
+            if counted or minutes:
+                await self.db.write(self.writing(counted, minutes, now))
                 counted = []
-            await self.begin_day()
+                self.since = now.replace(second=0, microsecond=0) if minutes else self.since
             self.is_failing = False
         except Exception as fault:
             if not self.is_failing:  # only the first of consecutive failures is logged
@@ -121,14 +155,13 @@ class UsageWriter:
         else:
             logger.error("calls of the legacy paths cannot be written", exc_info=fault)
 
-    async def begin_day(self) -> None:
-        now = self.clock()
-        if self.day == day_of(now):
-            return
-        since = now if self.day else self.began
-        await self.db.write(beginning_day(day_of(now), since, day_of(now - KEPT_DAYS)))
-        self.day = day_of(now)
-        self.usage.applications.clear()  # the limit counts per day
+    def writing(self, counted: list[Counted], minutes: dict[str, int], now: datetime) -> Steps[None]:
+        yield from adding_usage(counted)
+        yield from adding_minutes(minutes)
+        if self.day != day_of(now):
+            yield from removing_old_usage(day_of(now - KEPT_DAYS))
+            self.day = day_of(now)
+            self.usage.applications.clear()  # the limit counts per day
 
 
 @asynccontextmanager
@@ -156,7 +189,6 @@ async def write_until(writer: UsageWriter, stop: asyncio.Event, pause: float) ->
     try:
         await keep_running("the count of legacy calls", write_repeatedly, pause, stop)
     finally:
-        if writer.usage.calls:
-            with suppress(TimeoutError):
-                async with asyncio.timeout(END_SECONDS):
-                    await writer.write()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(END_SECONDS):
+                await writer.write()

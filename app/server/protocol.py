@@ -25,13 +25,13 @@ from app.server.rejections import (
     OVERLOADED_MESSAGE,
     TARGET_TOO_LONG,
     TIMED_OUT,
+    count_rejection,
     is_legacy,
     rejection,
 )
 from app.server.request_cycle import RequestCycle
 from app.server.request_heads import AUTHORIZATION, find_head_error, simple_target
 from app.server.timeouts import BODY, HEADERS, IDLE, RESPONSE, TimedProtocol
-from app.telemetry import counters
 
 MAX_HEADER_BYTES = 64 * 1024  # also of chunk extensions and trailers without body bytes in between
 MAX_HEADERS = 100
@@ -129,7 +129,7 @@ class EdgeProtocol(TimedProtocol):
         budget = account.budget if account else self.budget_of_address()
         if self.discards_input or not self.admission.rejects(budget):
             return None
-        counters.limits[LIMITS[OVERLOADED_MESSAGE]] += 1
+        count_rejection(LIMITS[OVERLOADED_MESSAGE], data.partition(b" ")[0], target)
         date = self.server_state.default_headers
         return rejection(503, OVERLOADED_MESSAGE, target, [], False, date, closes=False)
 
@@ -439,8 +439,9 @@ class EdgeProtocol(TimedProtocol):
         last.transport = LingeringTransport(self)  # type: ignore[assignment]
 
     def rejection(self, status: int, message: str, closes: bool) -> bytes:
-        counters.limits[LIMITS.get(message, INVALID_HTTP)] += 1
-        is_head = self.parser.get_method() == b"HEAD"
+        method = self.parser.get_method()
+        count_rejection(LIMITS.get(message, INVALID_HTTP), method, self.url)
+        is_head = method == b"HEAD"
         date = self.server_state.default_headers
         return rejection(status, message, self.url, self.headers, is_head, date, closes)
 

@@ -11,8 +11,9 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE
 
 from app.http.errors import PHRASES, Failure, error_body, legacy_error
 from app.http.messages import JSON, NO_STORE, RETRY_AFTER, SAFE_REQUEST_ID, SECURITY_HEADERS
-from app.http.paths import ROOT
+from app.http.paths import ROOT, path_name
 from app.server.request_heads import Headers
+from app.telemetry import counters
 
 OVERLOADED_MESSAGE = "server overloaded"
 HEADERS_TOO_LONG = "the headers are too long"
@@ -40,6 +41,14 @@ COMMON_LINES = b"".join(b"%b: %b\r\n" % each for each in (JSON, NO_STORE, *SECUR
 
 def is_legacy(target: bytes) -> bool:
     return LEGACY.match(target) is not None
+
+
+def count_rejection(limit: str, method: bytes, target: bytes) -> None:
+    counters.limits[limit] += 1
+    if is_legacy(target):
+        verb = "GET" if method == b"HEAD" else method.decode("latin-1")
+        if name := path_name(verb, target.decode("latin-1")):
+            counters.turned_away[name] += 1
 
 
 def rejection(

@@ -50,6 +50,7 @@ sockets: Counter[str] = Counter()  # websockets: "opened", "closed"
 closes: Counter[tuple[str, str]] = Counter()  # closed websockets, by the closing side and the code
 long_slices = Histogram()  # time for which a request held the event loop, if it was long
 limits: Counter[str] = Counter()  # rejected requests, by limit
+turned_away: Counter[str] = Counter()  # of them calls of the legacy paths, for the usage report
 rejected_tokens: Counter[str] = Counter()  # rejected tokens, by reason
 codes: Counter[str] = Counter()  # errors in GraphQL responses, by code
 operations: Durations[str] = Durations()  # GraphQL operations, by name in the manifest of trusted documents

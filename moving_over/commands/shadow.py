@@ -1,6 +1,7 @@
 """`legacy shadow`: a proxy of the old service that compares its answers with those of the new service."""
 
 import gc
+import resource
 import signal
 import sys
 import threading
@@ -18,7 +19,7 @@ from moving_over.commands.compare import MASK, warn
 from moving_over.comparison import HEADERS, Comparison, Service
 from moving_over.http_client import read_address
 from moving_over.masks import read_masks
-from moving_over.shadow import Shadow, create_proxy
+from moving_over.shadow import MAX_HEAD, Shadow, create_proxy
 from moving_over.shadow_counts import COMPARED, Counts, read_counts
 
 state_option = click.option("--state", type=click.Path(path_type=Path), default="shadow.json")
@@ -31,6 +32,7 @@ state_option = click.option("--state", type=click.Path(path_type=Path), default=
 @click.option("--metrics-port", type=WholeNumber(1, 65535), help="Port of /metrics, at CARE_METRICS_HOST.")
 @click.option("--mask", "masked", multiple=True, metavar="PATH", help=MASK)
 @click.option("--loose", is_flag=True, help="Ignore whitespace, escapes and the order of members.")
+@click.option("--keep-host", is_flag=True, help="Send the Host of the client, not that of the URL.")
 @click.option("--mirror-writes", is_flag=True, help="Send the PUT to the new service too; it must be a copy.")
 @state_option
 @shared.timeout_option
@@ -43,6 +45,7 @@ def shadow(
     metrics_port: int | None,
     masked: tuple[str, ...],
     loose: bool,
+    keep_host: bool,
     mirror_writes: bool,
     state: Path,
     timeout: float,
@@ -68,13 +71,15 @@ def shadow(
     threading.Thread(target=save_regularly, args=(counts, state), daemon=True).start()
     for each in (signal.SIGINT, signal.SIGTERM):
         signal.signal(each, exit_normally)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
     sys.setswitchinterval(0.0001)  # seconds for which a comparing thread delays the others
     gc.freeze()  # a full collection would delay them longer
     try:
-        app = create_proxy(one.address, timeout, Shadow(comparison, counts))
+        app = create_proxy(one.address, timeout, Shadow(comparison, counts), keep_host)
         uvicorn.run(  # h11 is the only parser that keeps the case of headers
             app, host=settings.host, port=port, http="h11", ws="none", lifespan="off", log_config=None,
             date_header=False, server_header=False, access_log=False, timeout_keep_alive=75,
+            proxy_headers=False, h11_max_incomplete_event_size=MAX_HEAD, timeout_graceful_shutdown=60,
         )  # fmt: skip
     finally:
         save_and_show(counts, state)

@@ -162,17 +162,16 @@ def test_a_service_that_was_started_on_the_target_only_adds_its_counts_of_legacy
     assert sqlite_rows(target, "legacy_usage") == [
         (*row[:4], 2, moment) if row == counted else row for row in before
     ]
-    assert sqlite_rows(target, "legacy_day") == sqlite_rows(source, "legacy_day")
+    assert sqlite_rows(target, "legacy_hour") == sqlite_rows(source, "legacy_hour")
 
 
-def test_days_that_only_the_target_counted_are_kept(source: str, target: str) -> None:
-    raw.run(target, "INSERT INTO legacy_day VALUES ('2026-11-19', '2026-11-19T09:00:00Z')")
+def test_minutes_that_only_the_target_counted_are_kept(source: str, target: str) -> None:
+    raw.run(target, "INSERT INTO legacy_hour VALUES ('2026-11-19T09', 5)")
 
     result = copy(source, target)
 
     assert (result.exit_code, result.stderr) == (0, "")
-    own = ("2026-11-19", "2026-11-19T09:00:00.000000Z")
-    assert sqlite_rows(target, "legacy_day") == [own, *sqlite_rows(source, "legacy_day")]
+    assert sqlite_rows(target, "legacy_hour") == [("2026-11-19T09", 5), *sqlite_rows(source, "legacy_hour")]
 
 
 def test_the_guards_of_the_audit_log_are_active_after_the_copy(copied: tuple[str, str]) -> None:

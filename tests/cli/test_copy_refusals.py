@@ -35,7 +35,7 @@ def test_a_second_copy_is_rejected(source: str, target: str) -> None:
 def test_a_single_row_in_the_target_rejects_the_copy(source: str, target: str) -> None:
     raw.run(
         target,
-        "INSERT INTO legacy_day VALUES ('2026-11-20', now())",
+        "INSERT INTO legacy_hour VALUES ('2026-11-20T09', 1)",
         "INSERT INTO module (name) VALUES ('Rest')",
     )
 
@@ -44,7 +44,7 @@ def test_a_single_row_in_the_target_rejects_the_copy(source: str, target: str) -
     assert_rejected(
         result,
         "nothing was copied: the target has rows in module; use a database without rows, or with only the "
-        "rows that a started service writes (legacy_usage, legacy_day)",
+        "rows that a started service writes (legacy_usage, legacy_hour)",
     )
     assert sqlite_rows(target, "session") == []
 

@@ -50,7 +50,7 @@ def test_every_table_has_one_place() -> None:
         "relationship": "client_id",
         **dict.fromkeys(("idempotency_key", "audit_record", "imported_row", "tombstone"), "COORDINATOR"),
         **dict.fromkeys(("audit_seal", "audit_entry", "audit_checkpoint", "event_removal"), ""),
-        **dict.fromkeys(("legacy_usage", "legacy_day"), ""),
+        **dict.fromkeys(("legacy_usage", "legacy_hour"), ""),
     }
 
 

@@ -9,7 +9,14 @@ import pytest
 from app.care.context import utc_now
 from app.db.admin.migrate import newest_version
 from app.db.sql import Steps
-from app.db.statements.usage import Counted, adding_usage, beginning_day, day_of
+from app.db.statements.usage import (
+    Counted,
+    adding_minutes,
+    adding_usage,
+    day_of,
+    minutes_between,
+    next_minute,
+)
 from app.http.paths import (
     ASSIGN_HOMEWORK,
     GET_CAREGIVER_ASSIGNMENT,
@@ -30,9 +37,9 @@ def now() -> datetime:
     return utc_now()
 
 
-def storing_usage(calls: list[Counted], days: list[datetime]) -> Steps[None]:
-    for day in days:
-        yield from beginning_day(day_of(day), day, "0000")
+def storing_usage(calls: list[Counted], days: list[tuple[datetime, datetime]]) -> Steps[None]:
+    for since, until in days:
+        yield from adding_minutes(minutes_between(since, until))
     yield from adding_usage(calls)
 
 
@@ -40,9 +47,13 @@ def calls(path: str, application: str, requests: int, last: datetime, role: str 
     return Counted(day_of(last), path, role, application, requests, last)
 
 
-def days_since(now: datetime, days: int) -> list[datetime]:
-    """Every day up to today."""
-    return [now - number * DAY for number in range(days, -1, -1)]
+def days_since(now: datetime, days: int) -> list[tuple[datetime, datetime]]:
+    """Without a gap up to now."""
+    return [(now - days * DAY, now + timedelta(minutes=2))]
+
+
+def midnight(moment: datetime) -> datetime:
+    return moment.replace(hour=0, minute=0, second=0, microsecond=0)
 
 
 def verdicts(result: str) -> list[str]:
@@ -56,7 +67,9 @@ def test_without_counts_the_state_is_unknown(command: Command) -> None:
     result = command("legacy", "report")
 
     assert result.exit_code == 3
-    assert result.stdout.startswith("Calls of the legacy paths have not been counted yet. ")
+    assert result.stdout.startswith(
+        "Calls of the legacy paths have not been counted for a complete minute yet. "
+    )
     assert verdicts(result.stdout) == ["not known: calls have not been counted yet"] * 4
 
 
@@ -81,13 +94,30 @@ def test_a_new_installation_does_not_report_unused_paths(
 def test_days_on_which_the_service_did_not_run_make_the_state_unknown(
     command: Command, settings: Settings, now: datetime
 ) -> None:
-    ran = [day for day in days_since(now, 40) if day not in (now - 3 * DAY, now - 4 * DAY)]
+    """An hour of a day may be missing, because updates take minutes; one call a day is not enough."""
+    today, minute = midnight(now), timedelta(minutes=1)
+    lost = today - 4 * DAY + timedelta(hours=9)
+    ran = [
+        (now - 40 * DAY, lost),
+        (lost + timedelta(minutes=61), today - 3 * DAY),
+        (today - 3 * DAY, today - 3 * DAY + minute),
+        (today - 2 * DAY, today - DAY),
+        (today - DAY + timedelta(minutes=60), now + 2 * minute),
+    ]
     run_write(settings.database, storing_usage([], ran))
 
     result = command("legacy", "report")
 
     assert result.exit_code == 3
-    sentence = "not known: no calls, but on 2 of these days the service did not run"
+    sentence = "not known: no calls, but on 2 of these days calls were counted for less than 23 hours"
+    assert [line.strip() for line in result.stdout.splitlines()[1:4]] == [
+        f"not counted: {start:%Y-%m-%d %H:%M} to {end:%Y-%m-%d %H:%M}"
+        for start, end in (
+            (lost, lost + timedelta(minutes=61)),
+            (today - 3 * DAY + minute, today - 2 * DAY),
+            (today - DAY, today - DAY + timedelta(minutes=60)),
+        )
+    ]
     assert verdicts(result.stdout) == [sentence] * 4
     assert command("legacy", "report", "--days", "3").exit_code == 0
 
@@ -99,11 +129,13 @@ def test_paths_without_calls_may_be_switched_off(command: Command, settings: Set
 
     result = command("legacy", "report")
 
-    since = f"{now - 40 * DAY:%Y-%m-%d %H:%M}"
+    since = f"{next_minute(now - 40 * DAY):%Y-%m-%d %H:%M}"
+    hours = f"{(now - timedelta(minutes=2) - midnight(now - 29 * DAY)) // timedelta(minutes=1) / 60:.1f}"
     first, today = day_of(now - 29 * DAY), day_of(now)
     assert result.exit_code == 0
     assert result.stdout.splitlines()[0] == (
-        f"Counted since {since} UTC. From {first} to {today} the service ran on 30 of 30 days."
+        f"Counted since {since} UTC. From {first} to {today} "
+        f"calls were counted in {hours} of {hours} hours, which is 30 of 30 days."
     )
     assert verdicts(result.stdout) == [
         "no calls for 31 days",
@@ -180,13 +212,16 @@ def test_the_report_as_json(command: Command, settings: Settings, now: datetime)
     assert result.exit_code == 1
     assert datetime.fromisoformat(found.pop("moment")) - now < timedelta(minutes=1)
     moment = now.isoformat(timespec="microseconds").replace("+00:00", "Z")
-    since = (now - 20 * DAY).isoformat(timespec="microseconds").replace("+00:00", "Z")
+    since = next_minute(now - 20 * DAY).isoformat(timespec="microseconds").replace("+00:00", "Z")
+    counted = (now - timedelta(minutes=2) - midnight(now - 6 * DAY)) // timedelta(minutes=1)
     unused = "no calls since counting began, 20 days ago"
     assert found == {
         "days": 7,
         "firstDay": day_of(now - 6 * DAY),
         "countedSince": since,
         "countedDays": 7,
+        "countedHours": round(counted / 60, 1),
+        "notCounted": [],
         "state": "USED",
         "paths": [
             *(

@@ -262,6 +262,8 @@ def make_version_0010(url: str) -> None:
     """The tables before tombstones, with the rows of the others."""
     raw.run(
         url,
+        "DROP TABLE legacy_hour",
+        "CREATE TABLE legacy_day (day TEXT NOT NULL PRIMARY KEY, since TEXT NOT NULL) WITHOUT ROWID",
         "DROP TABLE tombstone",
         "ALTER TABLE idempotency_key RENAME TO kept_answer",
         "DROP INDEX ix_idempotency_key_moment",

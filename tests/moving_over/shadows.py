@@ -4,7 +4,7 @@ import re
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from http.client import HTTPConnection
@@ -18,7 +18,8 @@ import httpx2
 from tests.live.processes import PATIENCE, Process, spawn
 from tests.ports import free_port
 
-Answer = bytes | Callable[[], bytes]
+Body = bytes | Iterable[bytes] | None
+Answer = bytes | Callable[[], bytes] | list[bytes | Callable[[], bytes]]  # in parts, or all at once
 LENGTH = re.compile(rb"\r\ncontent-length: (\d+)", re.IGNORECASE)
 
 
@@ -38,15 +39,17 @@ class RawService:
                 while request := read_request(self.request):
                     service.requests.append(request)
                     answer = service.answers[request.split(b" ")[1].decode()]
-                    answer = answer() if callable(answer) else answer
-                    if not answer:
-                        self.request.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
-                    with suppress(ConnectionError):
-                        self.request.sendall(answer)
-                    if not answer or b"\r\nConnection: close" in answer:
-                        return
+                    for part in answer if isinstance(answer, list) else [answer]:
+                        part = part() if callable(part) else part
+                        if not part:
+                            self.request.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+                        with suppress(ConnectionError):
+                            self.request.sendall(part)
+                        if not part or b"\r\nConnection: close" in part:
+                            return
 
         ThreadingTCPServer.allow_reuse_address = True
+        ThreadingTCPServer.request_queue_size = 1024
         with ThreadingTCPServer(("127.0.0.1", 0), Handler) as server:
             server.daemon_threads = True
             threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}).start()
@@ -63,7 +66,10 @@ def read_request(connection: socket.socket) -> bytes:
             data += part
             head, separator, body = data.partition(b"\r\n\r\n")
             length = LENGTH.search(head)
-            if separator and len(body) >= (int(length[1]) if length else 0):
+            is_complete = len(body) >= (int(length[1]) if length else 0)
+            if b"transfer-encoding: chunked" in head:
+                is_complete = body.endswith(b"0\r\n\r\n")
+            if separator and is_complete:
                 return data
     return b""
 
@@ -77,7 +83,7 @@ class RunningShadow:
     state: Path
 
     def fetch(
-        self, path: str, method: str = "GET", body: bytes | None = None, **headers: str
+        self, path: str, method: str = "GET", body: Body = None, **headers: str
     ) -> tuple[int, list[tuple[str, str]], bytes]:
         return fetch(self.url, path, method, body, **headers)
 
@@ -98,7 +104,7 @@ class RunningShadow:
 
 
 def fetch(
-    url: str, path: str, method: str = "GET", body: bytes | None = None, **headers: str
+    url: str, path: str, method: str = "GET", body: Body = None, **headers: str
 ) -> tuple[int, list[tuple[str, str]], bytes]:
     """The status, the headers in their order and case, and the body as it was sent."""
     connection = HTTPConnection(urlsplit(url).netloc, timeout=PATIENCE)

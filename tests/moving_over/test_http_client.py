@@ -6,7 +6,7 @@ import pytest
 
 from moving_over.http_client import Connection, RequestFailed, read_address
 from tests.auth.test_limited_http import ENDLESS, serving
-from tests.moving_over.services import Response, fake_service
+from tests.moving_over.services import Request, Response, fake_service
 
 
 @pytest.mark.parametrize("name", ENDLESS)
@@ -41,3 +41,18 @@ def test_each_response_on_a_connection_has_its_own_limits() -> None:
             assert connection.connection.sock.gettimeout() == 30
 
     assert len(connections) == 1
+
+
+def test_reads_of_the_tools_name_them() -> None:
+    """So that the usage report does not count them as the application of the token."""
+    requests: list[Request] = []
+
+    def handler(request: Request) -> Response:
+        requests.append(request)
+        return Response()
+
+    with fake_service(handler) as url, closing(Connection(read_address(url), timeout=30)) as connection:
+        for headers in ({}, {"user-agent": "app/1"}):
+            connection.send("GET", "/", None, headers)
+
+    assert [each.headers["user-agent"] for each in requests] == ["care-gateway-record/1", "app/1"]

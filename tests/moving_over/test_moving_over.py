@@ -183,3 +183,23 @@ def test_the_report_names_how_an_old_service_misbehaves(
     lines = report.stdout.splitlines()[1:-1]
     assert lines == [f"{LIST}\tmobile\t{each}\t1" for each in expected]
     assert report.exit_code == any("different" in each for each in expected)
+
+
+def test_a_change_through_the_shadow_is_in_the_usage_report_of_the_new_service(
+    settings: Settings, new_settings: Settings, command: Command, tmp_path: Path
+) -> None:
+    with ExitStack() as stack:
+        for each in (settings, new_settings):
+            load(each.database, a_world())
+        old, new = (stack.enter_context(serving(each)) for each in (settings, new_settings))
+        before = new.as_caregiver(1).get(LISTS[0]).json()
+        addresses = (stack.enter_context(fake_service(forwarding_to(each.client))) for each in (old, new))
+        shadow = stack.enter_context(shadowing(tmp_path, *addresses))
+        fetch(shadow.url, "PUT", PATHS["caregiver"], homework())
+        shadow.wait_for('outcome="not compared"')
+        assert new.as_caregiver(1).get(LISTS[0]).json() == before
+    report = command("legacy", "report", database_url=new_settings.database).stdout.splitlines()
+
+    assert report[report.index(f"PUT {PATHS['caregiver']}") + 1].startswith(
+        "  still 1 application: mobile (1 request, "
+    )

@@ -196,13 +196,37 @@ def test_a_status_that_changes_explains_the_difference(pair: Callable[..., Pair]
     assert one.compare() == explained(("id", "value"))
 
 
-def test_a_difference_is_not_counted_if_the_old_service_does_not_answer_again(
-    pair: Callable[..., Pair],
+@pytest.mark.parametrize(
+    "again", [Response(429), Response(503), Response(500, b'{"a":2}'), Response(408), None]
+)
+def test_a_repeated_read_that_fails_explains_nothing(
+    pair: Callable[..., Pair], again: Response | None
 ) -> None:
     answers = iter([json_response({"a": 1})])
-    one = pair(lambda request: next(answers, None), json_response({"a": 2}))
+    one = pair(lambda request: next(answers, again), json_response({"a": 2}))
 
-    assert one.compare() == ("old failed", {})
+    assert one.compare() == different(("a", "value"))
+    assert one.shadow.counts.of("repeats") == []  # nothing was learned
+
+
+def test_a_token_that_expires_before_the_repeated_read_explains_only_its_own_status(
+    pair: Callable[..., Pair],
+) -> None:
+    both = [iter([json_response({"a": 1})]) for _ in range(2)]
+    wrong = pair(lambda request: next(both[0], Response(401)), json_response({"a": 2}))
+    expired = pair(lambda request: next(both[1], Response(401)), Response(401))
+
+    assert wrong.compare() == different(("a", "value"))
+    assert expired.compare() == explained(("200 -> 401", "status"))
+
+
+def test_an_equal_answer_stays_equal_if_the_repeated_read_of_the_sample_fails(
+    pair: Callable[..., Pair],
+) -> None:
+    answers = iter([json_response({})] * SAMPLE)
+    one = pair(lambda request: next(answers, Response(503)), json_response({}))
+
+    assert [one.compare() for _ in range(SAMPLE)] == [SAME] * SAMPLE
 
 
 def test_a_sample_of_equal_answers_is_requested_twice(pair: Callable[..., Pair]) -> None:
@@ -225,13 +249,13 @@ ANSWER = Received(200, {}, b"{}")
         (call(), 1),
         (call("/gateway/profile/client/session?time-state=RUNNING"), 1),
         (call("/gateway/profile/caregiver/session/assignment"), 1),
-        (call("/gateway/profile/caregiver/session/assignment", "PUT"), 0),
+        (call("/gateway/profile/caregiver/session/assignment", "PUT"), 1),
         (call(PATH, "HEAD"), 0),
         (call(f"{PATH}/answers"), 0),
         (call("/gateway/profile"), 0),
     ],
 )
-def test_only_reads_of_the_legacy_paths_are_compared(one: Call, queued: int) -> None:
+def test_only_calls_of_the_legacy_paths_are_sent_to_the_new_service(one: Call, queued: int) -> None:
     shadow = idle_shadow()
 
     shadow.offer(one, ANSWER)
@@ -277,9 +301,19 @@ def test_an_old_service_that_fails_is_counted_and_not_compared() -> None:
     shadow = idle_shadow()
 
     shadow.offer(call(), None)
-    shadow.offer(call(), Received(503, {}, b""))
+    for status in (503, 429):
+        shadow.offer(call(), Received(status, {}, b""))
 
-    assert shadow.counts.of("answers") == [((GET_CAREGIVER_ASSIGNMENT, "unknown", "old failed"), 2)]
+    assert shadow.counts.of("answers") == [((GET_CAREGIVER_ASSIGNMENT, "unknown", "old failed"), 3)]
+
+
+def test_an_answer_that_a_client_did_not_wait_for_is_not_compared() -> None:
+    shadow = idle_shadow()
+
+    shadow.offer(call(), None, "dropped")
+    shadow.offer(call(), ANSWER, "dropped")
+
+    assert shadow.counts.of("answers") == [((GET_CAREGIVER_ASSIGNMENT, "unknown", "dropped"), 2)]
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ import pytest
 from app.db.drivers.factory import open_database
 from app.main import create_app
 from app.rest_compat.usage import MAX_APPLICATIONS, Usage, UsageWriter, write_usage
+from app.server.rejections import count_rejection
 from app.settings import Settings
 from tests import keys
 from tests.callers import Gateway, opened
@@ -46,8 +47,10 @@ def counted(settings: Settings) -> Rows:
     )
 
 
-def days(settings: Settings) -> list[str]:
-    return [row[0] for row in raw.run(settings.database, "SELECT day FROM legacy_day ORDER BY day")]
+def minutes(settings: Settings) -> list[tuple[str, list[int]]]:
+    """The minutes of each hour in which calls were counted."""
+    rows = raw.run(settings.database, "SELECT hour, minutes FROM legacy_hour ORDER BY hour")
+    return [(hour, [minute for minute in range(60) if bits >> minute & 1]) for hour, bits in rows]
 
 
 @starting_with(a_world)
@@ -69,7 +72,6 @@ def test_each_path_is_counted_by_role_and_application(settings: Settings) -> Non
         (TODAY, MINE, "CLIENT", "tests", 1),
         (TODAY, PUT, "CAREGIVER", "tests", 1),
     ]
-    assert days(settings) == [TODAY]
 
 
 @pytest.mark.sqlite_only
@@ -80,7 +82,7 @@ def test_other_requests_are_not_counted(settings: Settings) -> None:
         gateway.as_caregiver(1).graphql("{ viewer { role } }")
         gateway.as_anonymous().get("/readyz")
 
-    assert (counted(settings), days(settings)) == ([], [])
+    assert counted(settings) == []
 
 
 @pytest.mark.sqlite_only
@@ -98,7 +100,12 @@ APPLICATIONS: dict[str, tuple[dict[str, Any], str, str]] = {
     "client_id": ({"client_id": "mobile-app", "azp": "other-app"}, "okhttp/4.9", "mobile-app"),
     "azp": ({"client_id": None, "azp": "web-app"}, "okhttp/4.9", "web-app"),
     "user agent": ({"client_id": None}, "okhttp/4.9.3 (Linux)", "okhttp"),
-    "one word": ({"client_id": None}, "importer", "importer"),
+    "two words": ({"client_id": None}, "python-requests/2.31 okhttp/4.9", "python-requests"),
+    "no version": ({"client_id": None}, "importer", "unknown"),
+    "a person and a device": ({"client_id": None}, "Jonas.Berg-iPhone/17.1 CFNetwork/1410", "unknown"),
+    "a device": ({"client_id": None}, "jonas-ipad/2", "unknown"),
+    "a device as client_id": ({"client_id": "Jonas.Berg-iPhone"}, "okhttp/4.9", "okhttp"),
+    "the recorder": ({"client_id": "mobile-app"}, "care-gateway-record/1", "record"),
     "no agent": ({"client_id": None}, "", "unknown"),
     "an unreadable agent": ({"client_id": None}, "(compatible)", "unknown"),
     "a long agent": ({"client_id": None}, "a" * 65, "unknown"),
@@ -238,4 +245,88 @@ def test_counts_older_than_400_days_are_removed(settings: Settings) -> None:
             gateway.as_anonymous().get(LISTED)
 
     assert [row[0] for row in counted(settings)] == ["2025-10-18", TODAY]
-    assert days(settings) == ["2025-10-18", TODAY]
+
+
+# --- which minutes were counted ---
+
+
+def moment(text: str) -> datetime:
+    return datetime.fromisoformat(f"2026-11-21T{text}+00:00")
+
+
+def written_at(settings: Settings, began: str, *moments: str) -> list[tuple[str, list[int]]]:
+    """The minutes after writes at these moments by a process that began then."""
+    clock = iter(map(moment, (began, *moments)))
+
+    async def write() -> None:
+        db = await open_database(settings.database)
+        writer = UsageWriter(db, Usage(), lambda: next(clock))
+        for _ in moments:
+            await writer.write()
+        await db.close()
+
+    asyncio.run(write())
+    return minutes(settings)
+
+
+def test_a_minute_counts_when_it_was_counted_from_beginning_to_end(settings: Settings) -> None:
+    assert written_at(settings, "09:57:30", "09:57:59") == []
+    assert written_at(settings, "09:57:30", "09:58:20", "09:59:02", "10:00:01", "10:01:00") == [
+        ("2026-11-21T09", [58, 59]),
+        ("2026-11-21T10", [0]),
+    ]
+
+
+def test_the_minutes_of_processes_add_up_and_a_killed_one_leaves_a_gap(settings: Settings) -> None:
+    written_at(settings, "09:00:00", "09:00:50", "09:01:40", "09:01:59")  # killed at the end of 09:01
+    written_at(settings, "09:02:10", "09:03:00", "09:04:00")
+    assert minutes(settings) == [("2026-11-21T09", [0, 3])]
+
+    written_at(settings, "09:00:40", "09:01:20", "09:02:00")
+
+    assert minutes(settings) == [("2026-11-21T09", [0, 1, 3])]
+
+
+def test_a_process_that_was_suspended_did_not_count_meanwhile(settings: Settings) -> None:
+    assert written_at(settings, "09:00:00", "09:01:00", "09:10:20", "09:11:20", "09:12:00") == [
+        ("2026-11-21T09", [0, 11])
+    ]
+
+
+def test_minutes_that_cannot_be_written_are_written_later(settings: Settings) -> None:
+    async def write() -> None:
+        clock = iter(map(moment, ("09:00:00", "09:01:00", "09:02:00")))
+        db = await open_database(settings.database)
+        writer = UsageWriter(db, Usage(), lambda: next(clock))
+        await asyncio.to_thread(raw.run, settings.database, "ALTER TABLE legacy_hour RENAME TO away")
+        await writer.write()
+        await asyncio.to_thread(raw.run, settings.database, "ALTER TABLE away RENAME TO legacy_hour")
+        await writer.write()
+        await db.close()
+
+    asyncio.run(write())
+
+    assert minutes(settings) == [("2026-11-21T09", [0, 1])]
+
+
+# --- calls that are turned away ---
+
+
+@starting_with(a_world)
+@pytest.mark.sqlite_only
+def test_calls_that_are_turned_away_are_counted_as_calls_of_unknown_people(settings: Settings) -> None:
+    with service(settings) as gateway:
+        caregiver = gateway.as_caregiver(1)
+        raw.run(settings.database, "ALTER TABLE caregiver RENAME TO away")
+        assert caregiver.get(LISTED).status_code == 500
+        raw.run(settings.database, "ALTER TABLE away RENAME TO caregiver")
+        count_rejection("requests at once", b"PUT", ASSIGNMENTS.encode())
+        count_rejection("requests at once", b"GET", f"{ASSIGNMENTS}/7?x=1".encode())
+        for method, target in ((b"POST", ASSIGNMENTS.encode()), (b"GET", b"/graphql"), (b"", b"")):
+            count_rejection("requests at once", method, target)
+
+    assert counted(settings) == [
+        (TODAY, LIST, "UNKNOWN", "unknown", 1),
+        (TODAY, ONE, "UNKNOWN", "unknown", 1),
+        (TODAY, PUT, "UNKNOWN", "unknown", 1),
+    ]

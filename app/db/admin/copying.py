@@ -20,8 +20,8 @@ from app.db.drivers.interface import DatabaseError
 from app.db.drivers.sqlite import check_sqlite
 from app.db.moments import Moment, as_moment, moment_as_text
 from app.db.sql import DATABASE_KIND, Bulk, Statement, Steps
-from app.db.statements.usage import ADD_DAY, adding_usage, reading_usage
-from app.db.tables import AUDIT_CHECKPOINT, LEGACY_DAY, LEGACY_USAGE
+from app.db.statements.usage import adding_minutes, adding_usage, reading_usage
+from app.db.tables import AUDIT_CHECKPOINT, LEGACY_HOUR, LEGACY_USAGE
 from app.telemetry.wording import counted
 
 TABLES = SQLModel.metadata.sorted_tables  # each follows the tables that it refers to
@@ -34,7 +34,7 @@ Progress = Callable[[int], None]
 LOCK_TABLES = Statement(text(f"LOCK TABLE {', '.join(map(str, TABLES))} IN EXCLUSIVE MODE"))
 COUNTS = (
     LEGACY_USAGE,
-    LEGACY_DAY,
+    LEGACY_HOUR,
 )  # of legacy calls: the only rows that a service writes to an empty database
 FIND_TABLES_WITH_ROWS = Statement(
     text(
@@ -127,8 +127,7 @@ def copying(source: sqlite3.Connection, progress: Progress) -> Steps[dict[str, i
         if (copied := (yield from reading_back(table, progress))) != content:
             raise DatabaseError(f"nothing was copied: {table} has {content}, and the copy has {copied}")
     yield from adding_usage(stored.usage)
-    for day, since in stored.days:
-        yield ADD_DAY, {"day": day, "since": since}
+    yield from adding_minutes(stored.hours)
     yield ANALYZE, {}  # without statistics the first requests are slow
     return {table.name: content.rows for table, content in contents.items()}
 

@@ -1,8 +1,8 @@
-"""Counts the calls of the legacy paths by day, reads the counts, and removes old ones."""
+"""Counts the calls of the legacy paths by day and the minutes with counting, reads both, removes old ones."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from sqlalchemy import BigInteger, bindparam, delete, func, select
@@ -14,13 +14,13 @@ from app.db.sql import (
     DatabaseKind,
     Statement,
     Steps,
-    insert_if_absent,
     moment_parameter,
     text_parameter,
 )
-from app.db.tables import LEGACY_DAY, LEGACY_USAGE
+from app.db.tables import LEGACY_HOUR, LEGACY_USAGE
 
 ANONYMOUS = ""  # the role of a call without a valid token
+TURNED_AWAY = "UNKNOWN"  # of a call that was rejected before its token was verified
 
 
 class Counted(NamedTuple):
@@ -36,6 +36,16 @@ class Counted(NamedTuple):
 
 def day_of(moment: datetime) -> str:
     return f"{moment:%Y-%m-%d}"
+
+
+def hour_of(moment: datetime) -> str:
+    return f"{moment:%Y-%m-%dT%H}"
+
+
+def next_minute(moment: datetime) -> datetime:
+    """The moment itself, if a minute begins with it."""
+    begun = moment.replace(second=0, microsecond=0)
+    return begun if begun == moment else begun + timedelta(minutes=1)
 
 
 def add_usage(kind: DatabaseKind) -> ClauseElement:
@@ -59,10 +69,19 @@ def add_usage(kind: DatabaseKind) -> ClauseElement:
     return result
 
 
-ADD_USAGE = Statement(add_usage)
-ADD_DAY = insert_if_absent(LEGACY_DAY, {"day": text_parameter("day"), "since": moment_parameter("since")})
+def add_minutes(kind: DatabaseKind) -> ClauseElement:
+    minutes = bindparam("minutes", type_=BigInteger)
+    added = INSERT[kind](LEGACY_HOUR).values(hour=text_parameter("hour"), minutes=minutes)
+    result: ClauseElement = added.on_conflict_do_update(
+        index_elements=[*LEGACY_HOUR.primary_key],
+        set_={"minutes": LEGACY_HOUR.c.minutes.bitwise_or(added.excluded.minutes)},
+    )
+    return result
+
+
+ADD_USAGE, ADD_MINUTES = Statement(add_usage), Statement(add_minutes)
 REMOVE_OLD_USAGE = Statement(delete(LEGACY_USAGE).where(LEGACY_USAGE.c.day < text_parameter("day")))
-REMOVE_OLD_DAYS = Statement(delete(LEGACY_DAY).where(LEGACY_DAY.c.day < text_parameter("day")))
+REMOVE_OLD_HOURS = Statement(delete(LEGACY_HOUR).where(LEGACY_HOUR.c.hour < text_parameter("day")))
 
 
 def adding_usage(calls: Iterable[Counted]) -> Steps[None]:
@@ -71,10 +90,24 @@ def adding_usage(calls: Iterable[Counted]) -> Steps[None]:
         yield ADD_USAGE, counted._asdict()
 
 
-def beginning_day(day: str, since: datetime, oldest: str) -> Steps[None]:
-    yield ADD_DAY, {"day": day, "since": since}
+def adding_minutes(hours: Mapping[str, int]) -> Steps[None]:
+    for hour, minutes in sorted(hours.items()):
+        yield ADD_MINUTES, {"hour": hour, "minutes": minutes}
+
+
+def removing_old_usage(oldest: str) -> Steps[None]:
     yield REMOVE_OLD_USAGE, {"day": oldest}
-    yield REMOVE_OLD_DAYS, {"day": oldest}
+    yield REMOVE_OLD_HOURS, {"day": oldest}
+
+
+def minutes_between(since: datetime, until: datetime) -> dict[str, int]:
+    """The complete minutes, as bits by hour."""
+    hours: dict[str, int] = {}
+    minute = next_minute(since)
+    while minute + timedelta(minutes=1) <= until:
+        hours[hour_of(minute)] = hours.get(hour_of(minute), 0) | 1 << minute.minute
+        minute += timedelta(minutes=1)
+    return hours
 
 
 # --- reading --------------------------------------------------------------------------------------
@@ -89,21 +122,29 @@ FIND_LAST_USES = Statement(
         LEGACY_USAGE.c.path, LEGACY_USAGE.c.role
     )
 )
-FIND_DAYS = Statement(select(LEGACY_DAY.c.day, LEGACY_DAY.c.since).order_by(LEGACY_DAY.c.day))
+FIND_HOURS = Statement(select(LEGACY_HOUR.c.hour, LEGACY_HOUR.c.minutes).order_by(LEGACY_HOUR.c.hour))
 
 
 @dataclass(frozen=True)
 class StoredUsage:
-    """The calls since a day, the last call of each path, and the days with counting."""
+    """The calls since a day, the last call of each path, and the minutes with counting."""
 
     usage: list[Counted]
     last_uses: dict[tuple[str, str], datetime]  # by path and role
-    days: list[tuple[str, datetime]]  # with the start of counting
+    hours: dict[str, int]  # the minutes of each hour as bits
+
+    @property
+    def since(self) -> datetime | None:
+        """The first minute."""
+        if not self.hours:
+            return None
+        hour, minutes = next(iter(self.hours.items()))
+        return datetime.fromisoformat(f"{hour}:{(minutes & -minutes).bit_length() - 1:02}+00:00")
 
 
 def reading_usage(first: str) -> Steps[StoredUsage]:
     rows = yield FIND_USAGE, {"first": first}
     usage = [Counted._make((*columns, known_moment(last_date))) for *columns, last_date in rows]
     last = {(path, role): known_moment(moment) for path, role, moment in (yield FIND_LAST_USES, {})}
-    days = [(day, known_moment(since)) for day, since in (yield FIND_DAYS, {})]
-    return StoredUsage(usage, last, days)
+    hours = {hour: int(minutes) for hour, minutes in (yield FIND_HOURS, {})}
+    return StoredUsage(usage, last, hours)
