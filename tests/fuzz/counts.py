@@ -8,6 +8,7 @@ SLOW_TO_DRAW = (HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.d
 SOAK_REST = int(os.environ.get("SOAK_REST", "50000"))
 SOAK_GRAPHQL = int(os.environ.get("SOAK_GRAPHQL", "5000"))
 SOAK_WIRE = int(os.environ.get("SOAK_WIRE", "5000"))
+SOAK_READERS = int(os.environ.get("SOAK_READERS", "20000"))
 
 
 def short(examples: int) -> settings:

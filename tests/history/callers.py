@@ -1,101 +1,83 @@
-"""Random callers of one or more processes, and the history of what they were told."""
+"""Random callers of one or more processes."""
 
-import json
 import time
+from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from http.client import HTTPConnection, HTTPException
-from itertools import count
+from datetime import UTC, datetime, timedelta
 from math import inf
 from random import Random
 from typing import Any
 
-from app.care.context import CHANGED
-from app.care.errors import KeyInUse
-from app.db.drivers.postgres import UNCONFIRMED, UNKNOWN
 from tests.crash.writers import PUT_PATH, signed_in
 from tests.history.checker import ANYTHING, Act, Call
 from tests.history.life import (
-    CLIENT_FIELDS,
     DONE,
-    FIELDS,
+    FAR,
+    LATER,
     OPTIONS,
     PARTIES,
     Change,
-    Look,
+    Name,
     minutes_in,
     moment,
-    read_assignment,
+    number_of,
 )
-from tests.live.processes import PATIENCE
+from tests.history.looks import (
+    CLIENT_FIELDS,
+    COUNTED,
+    FIELDS,
+    LegacyAssignments,
+    LegacySessions,
+    Look,
+    read_assignment,
+    read_legacy_assignment,
+)
+from tests.history.recording import Deadline, History
+from tests.history.requests import MUTATIONS, is_unavailable, is_unknown, legacy_body, mutation
+from tests.history.sender import Sender
 
-GONE = (OSError, HTTPException)
-OUTCOME_UNKNOWN = (UNKNOWN, UNCONFIRMED, CHANGED)  # messages of the legacy paths
 OFTEN = 0.2
-NEWEST = 3  # assignments that callers prefer, so that they meet
-BY_CAREGIVER = ("assign", "extend", "remind", "withdraw", "give", "reopen", "close", "look")
-BY_CLIENT = ("save", "submit", "look")
-HOW_OFTEN = {True: (30, 45, 25), False: (18, 10, 8, 4, 20, 18, 0.3, 12)}
-
-MUTATIONS = {
-    "assign": ("assignHomework", "AssignHomeworkInput", "assignments"),
-    "extend": ("extendAssignment", "ExtendAssignmentInput", "assignment"),
-    "remind": ("setReminders", "SetRemindersInput", "assignment"),
-    "withdraw": ("withdrawAssignment", "WithdrawAssignmentInput", None),
-    "give": ("giveFeedback", "GiveFeedbackInput", "assignment"),
-    "reopen": ("reopenAssignment", "ReopenAssignmentInput", "assignment"),
-    "close": ("closeSession", "CloseSessionInput", None),
-    "save": ("saveAnswers", "SaveAnswersInput", "assignment"),
-    "submit": ("submitAnswers", "SubmitAnswersInput", "assignment"),
+NEWEST = 3  # assignments that callers prefer, so that they meet; of new sessions one less
+HOW_OFTEN = {
+    False: {
+        "assign": 18,
+        "extend": 10,
+        "remind": 12,
+        "withdraw": 4,
+        "give": 20,
+        "reopen": 18,
+        "close": 3,
+        "open": 3,
+        "update": 7,
+        "look": 10,
+        "legacy": 10,
+    },
+    True: {"save": 30, "submit": 45, "look": 20, "legacy": 10},  # of clients
 }
-
-
-@dataclass
-class History:
-    """Shared by all callers: what was called, and which ids the responses have named."""
-
-    seed: int
-    ports: list[int]
-    lines: dict[int, list[list[Call]]] = field(default_factory=lambda: {each: [] for each in PARTIES})
-    starts: Any = field(default_factory=lambda: count(1))
-    keys: Any = field(default_factory=lambda: count(1))
-    ids: dict[int, str] = field(default_factory=dict)  # of assignments, by their start
-    unexpected: list[str] = field(default_factory=list)  # responses that no model explains
-    answer_sets: dict[tuple[int, int], str] = field(default_factory=dict)  # by start and attempt
-
-    def callers(self, each: int) -> "list[Caller]":
-        chance = Random(self.seed)
-        return [
-            Caller(self, session, is_client, Random(chance.random()))
-            for session in PARTIES
-            for is_client in (False, True)
-            for _ in range(each)
-        ]
-
-    def calls(self) -> int:
-        return sum(len(line) for lines in self.lines.values() for line in lines)
-
-    def lost(self) -> int:
-        return sum(call.end == inf for lines in self.lines.values() for line in lines for call in line)
+STATES = ("RUNNING", "RUNNING", "FUTURE", "COMPLETED")
+LEGACY_SESSIONS = "/gateway/profile/client/session"
+LEGACY_PAGE = 100
+IN_FUTURE, AT_ONCE = FAR + 10_000, -1  # starts of sessions; the latter is that of those from the beginning
+A_DAY = 1440
 
 
 @dataclass
 class Caller:
+    """Of the parties of one session, who open others."""
+
     history: History
     session: int
     is_client: bool
     chance: Random
-    line: list[Call] = field(default_factory=list)
-    known: dict[int, Any] = field(default_factory=dict)  # the assignments, as last seen
-    connection: HTTPConnection | None = None
+    lines: dict[Name, list[Call]] = field(default_factory=dict)
+    known: dict[Name, dict[int, Any]] = field(default_factory=lambda: defaultdict(dict))  # as last seen
 
     def __post_init__(self) -> None:
-        self.history.lines[self.session].append(self.line)
         role = "CLIENT" if self.is_client else "CAREGIVER"
-        self.headers = {
-            "content-type": "application/json",
-            **signed_in(role, f"{role.lower()}-{PARTIES[self.session][self.is_client]}"),
-        }
+        user = f"{role.lower()}-{PARTIES[self.session][self.is_client]}"
+        self.sender = Sender(signed_in(role, user), self.history.ports, self.chance)
+        self.send = self.sender.send
 
     def run(self, is_over: Callable[[], bool]) -> None:
         try:
@@ -103,215 +85,245 @@ class Caller:
         except AssertionError as unexpected:
             self.history.unexpected.append(str(unexpected))
         finally:
-            self.close()
-
-    def close(self) -> None:
-        if self.connection is not None:
-            self.connection.close()
+            self.sender.close()
 
     def call(self, is_over: Callable[[], bool]) -> None:
-        verbs = BY_CLIENT if self.is_client else BY_CAREGIVER
+        often = HOW_OFTEN[self.is_client]
         while not is_over():
-            [verb] = self.chance.choices(verbs, HOW_OFTEN[self.is_client])
+            [verb] = self.chance.choices(list(often), list(often.values()))
+            first, *opened = self.sessions()
+            name = self.chance.choice([*[first] * NEWEST, *opened[-NEWEST + 1 :]])
             if verb == "look":
-                self.look()
-            elif (arguments := self.arguments_of(verb)) is not None:
+                self.look(name)
+            elif verb == "legacy":
+                self.look_by_legacy_path(name)
+            elif (arguments := self.arguments_of(verb, name)) is not None:
                 key = f"key-{next(self.history.keys)}" if self.chance.random() < 0.5 else None
-                self.change(Change(verb, self.session, key, arguments))
+                name = f"{self.session} new {next(self.history.names)}" if verb == "open" else name
+                self.change(Change(verb, name, key, arguments))
 
-    def arguments_of(self, verb: str) -> tuple[Any, ...] | None:
+    def sessions(self) -> list[Name]:
+        """Of its parties: the first one, and those that they have opened."""
+        first = str(self.session)
+        return [name for name in list(self.history.ids.sessions) if name.split()[0] == first]
+
+    def arguments_of(self, verb: str, name: Name) -> tuple[Any, ...] | None:
         if verb == "close":
-            return ()
+            return () if name != str(self.session) or self.chance.random() < OFTEN else None
+        if verb == "open":
+            return self.arguments_to_open()
+        if verb == "update":
+            start = self.a_start() if self.chance.random() < 0.5 else None
+            return f"{name} title {self.chance.randint(1, 3)}", start
         if verb == "assign":
             start = next(self.history.starts)
-            return start, start + self.chance.randint(10, 30)
-        numbers = sorted(self.known)[-NEWEST:]
-        if not numbers:
-            return None
-        number = self.chance.choice(numbers)
+            end = self.chance.choice((start + self.chance.randint(10, 30), FAR))
+            return start, end, self.reminders(start, end) if self.chance.random() < 0.4 else ()
+        numbers = sorted(self.known[name])[-NEWEST:]
+        return self.arguments_for(verb, name, self.chance.choice(numbers)) if numbers else None
+
+    def arguments_to_open(self) -> tuple[Any, ...]:
+        start = self.a_start()
+        reminders = tuple(moment(start + each) for each in self.chance.sample(range(60), 2))
+        return start, PARTIES[self.session], self.chance.choice((None, (), reminders))
+
+    def a_start(self) -> int:
+        return self.chance.choice((AT_ONCE, IN_FUTURE + self.chance.randint(0, 3) * A_DAY))
+
+    def arguments_for(self, verb: str, name: Name, number: int) -> tuple[Any, ...] | None:
+        one = self.known[name][number]
+        revision = one["draft"][0] if one.get("draft") else 0
         if verb == "extend":
-            return number, self.known[number]["endDate"] + self.chance.choice((-1, 0, 1, 1))
+            return number, one["endDate"] + self.chance.choice((-1, 0, 1, 1))
         if verb == "remind":
-            return number, tuple(sorted({number + self.chance.randint(0, 9) for _ in range(2)}))
+            return number, self.reminders(one["startDate"], one["endDate"])
         if verb == "save":
-            return number, f"Draft {self.chance.randint(1, 3)}", self.revision_of(number)
+            return number, f"Draft {self.chance.randint(1, 3)}", revision
         if verb == "submit":
-            return number, self.chance.choice(OPTIONS), self.revision_of(number)
+            return number, self.chance.choice(OPTIONS), revision
         if verb == "give":
-            attempts = [attempt for of, attempt in list(self.history.answer_sets) if of == number]
-            if not attempts:
-                return None
-            score = self.chance.choice((None, 7))
-            return number, self.chance.choice(attempts), f"Text {self.chance.randint(1, 2)}", score
+            attempts = self.history.ids.attempts(name, number)
+            text, score = f"Text {self.chance.randint(1, 2)}", self.chance.choice((None, 7))
+            return (number, self.chance.choice(attempts), text, score) if attempts else None
         return (number,)
 
-    def revision_of(self, number: int) -> int:
-        draft = self.known[number].get("draft")
-        return draft[0] if draft else 0
+    def reminders(self, start: int, end: int) -> tuple[datetime, ...]:
+        """In the past, or if there is time soon; those have moments of their own."""
+        if end < FAR or self.chance.random() < OFTEN:
+            return tuple(sorted({moment(start + self.chance.randint(0, 9)) for _ in range(2)}))
+        return (datetime.now(UTC) + timedelta(seconds=self.chance.uniform(0.2, 2)),)
 
     # --- calls ---
 
-    def look(self) -> None:
+    def look(self, name: Name) -> None:
         fields = CLIENT_FIELDS if self.is_client else FIELDS
-        query = f"""{{ session(id: "{self.session}") {{ isClosed assignmentCount pendingAssignmentCount
+        query = f"""{{ session(id: "{self.history.ids.sessions[name]}") {{ {COUNTED} startDate
             assignments(first: 100) {{ nodes {{ {fields} }} }} }} }}"""
-        look = Look(self.session, self.is_client)
         begin = time.monotonic()
         body = self.send("POST", "/graphql", {"query": query})
         if body is None or "errors" in body:
             assert body is None or is_unavailable(body), body
             return
-        session = body["data"]["session"]
-        self.known = {self.note(each): read_assignment(each) for each in session["assignments"]["nodes"]}
-        received = {**session, "assignments": dict(self.known)}
-        self.record("look", begin, Act(look, received))
+        received = dict(body["data"]["session"])
+        nodes = received.pop("assignments")["nodes"]
+        self.known[name] = {self.note(name, each): read_assignment(each) for each in nodes}
+        received |= {
+            "startDate": minutes_in(received["startDate"]),
+            "assignments": dict(self.known[name]),
+            "newestFirst": list(self.known[name]),
+        }
+        self.record(name, "look", begin, Act(Look(name, self.is_client), received))
 
-    def note(self, node: dict[str, Any]) -> int:
-        """Keeps the ids of an assignment. Returns its start."""
-        start = minutes_in(node["startDate"])
-        self.history.ids[start] = node["legacyId"]
-        for each in node["answerSets"]:
-            self.history.answer_sets[start, each["attempt"]] = each["legacyId"]
-        return start
+    def note(self, name: Name, node: dict[str, Any]) -> int:
+        """Keeps the ids of an assignment. Returns its number."""
+        start = datetime.fromisoformat(node["startDate"])
+        number = number_of(int(node["book"]["legacyId"]), start)
+        self.history.ids.note(name, number, node)
+        return number
+
+    def look_by_legacy_path(self, name: Name) -> None:
+        """A list shows the caller's other sessions too, which are looked at by other calls."""
+        state = self.chance.choice(STATES)
+        known = self.history.ids.assignments
+        numbers = [number for of, number in list(known) if of == name]
+        path, number = PUT_PATH, None
+        if self.is_client:
+            path = LEGACY_SESSIONS
+        elif numbers and self.chance.random() < 0.5:
+            number = self.chance.choice(numbers)
+            path = f"{PUT_PATH}/{known[name, number]}"
+        begin = time.monotonic()
+        body = self.send("GET", f"{path}?time-state={state}&size={LEGACY_PAGE}")
+        if body is None or is_unavailable(body):
+            return
+        session, code = int(self.history.ids.sessions[name]), body.pop("httpStatus")
+        look: Any
+        if number is not None:
+            assert code in (200, 404), body
+            look = LegacyAssignments(name, None, number)
+            received = read_legacy_assignment(body) if code == 200 else None
+        elif body["totalPages"] > 1:
+            return
+        elif self.is_client:
+            look = LegacySessions(name, state)
+            found = [each for each in body["content"] if each["id"] == session]
+            received = self.read_session(found[0]) if found else None
+        else:
+            look = LegacyAssignments(name, state)
+            received = self.read_list([each for each in body["content"] if each["sessionId"] == session])
+        if received is not ANYTHING:
+            self.record(name, f"legacy look at {number or state}", begin, Act(look, received))
+
+    def read_session(self, body: dict[str, Any]) -> Any:
+        """ANYTHING if its newest assignment is not known yet."""
+        newest = body["assignmentId"]
+        number = None if newest is None else self.history.ids.numbers.get(str(newest), ANYTHING)
+        if number is ANYTHING:
+            return ANYTHING
+        return {each: body[each] for each in COUNTED.split()} | {"newest": number}
+
+    def read_list(self, bodies: list[dict[str, Any]]) -> Any:
+        numbers = [self.history.ids.numbers.get(str(each["id"])) for each in bodies]
+        if None in numbers:
+            return ANYTHING
+        return list(zip(numbers, map(read_legacy_assignment, bodies), strict=True))
 
     def change(self, change: Change) -> None:
-        """With a key a change without a response is requested again, until it has one."""
+        """With a key a change without a response is requested again, until it has one. All these requests
+        count as one, which began with the first: the change is made once."""
         text = f"{change.verb}{change.arguments}" + (f" with {change.key}" if change.key else "")
         is_legacy = change.verb == "assign" and self.chance.random() < 0.4
-        is_known = False
-        while not is_known:
+        if is_legacy and any(each > LATER for each in change.arguments[2]):
+            is_legacy = False  # its moments are minutes
+        lost: list[float] = []  # when these requests began
+        while True:
             begin = time.monotonic()
             body = self.request(change, is_legacy)
-            if body is None or is_unknown(body):
-                self.lose(text, begin, change)
+            if is_unknown(body):
+                lost.append(begin)
             elif not is_unavailable(body):
-                self.keep(text, begin, change, body)
-                if change.key is not None and self.chance.random() < OFTEN:
+                is_done = self.keep(text, [*lost, begin], change, body)
+                lost = [] if is_done else lost
+                if is_done and change.key is not None and self.chance.random() < OFTEN:
                     self.repeat(text, change, is_legacy)
-            is_known = change.key is None or not (body is None or is_unknown(body) or is_unavailable(body))
+                break
+            if change.key is None:
+                break
+        for each in lost:
+            self.lose(text, each, change)
 
     def repeat(self, text: str, change: Change, is_legacy: bool) -> None:
-        """As if the response had been lost."""
+        """As if the response had been lost. Whatever happens to this request changes nothing."""
         begin = time.monotonic()
         body = self.request(change, is_legacy)
-        if body is not None and not is_unknown(body) and not is_unavailable(body):
-            self.keep(f"{text} again", begin, change, body)
-        elif body is None or is_unknown(body):
-            self.lose(f"{text} again", begin, change)
+        if not is_unknown(body) and not is_unavailable(body):
+            self.keep(f"{text} again", [begin], change, body)
 
     def request(self, change: Change, is_legacy: bool) -> Any:
+        ids = self.history.ids
         if is_legacy:
-            return self.send("PUT", PUT_PATH, legacy_body(change), change.key)
-        name, type_name, member = MUTATIONS[change.verb]
-        fields = f"{member} {{ {CLIENT_FIELDS if self.is_client else FIELDS} }}" if member else ""
-        query = (
-            f"mutation($input: {type_name}!) {{ {name}(input: $input) {{ {fields} userErrors {{ code }} }} }}"
-        )
-        given = {"query": query, "variables": {"input": self.input_of(change)}}
-        return self.send("POST", "/graphql", given, change.key)
+            return self.send("PUT", PUT_PATH, legacy_body(change, ids), change.key)
+        return self.send("POST", "/graphql", mutation(change, self.is_client, ids), change.key)
 
-    def input_of(self, change: Change) -> dict[str, Any]:
-        if change.verb == "close":
-            return {"sessionId": str(self.session)}
-        number, *others = change.arguments
-        if change.verb == "assign":
-            start, end = moment(number).isoformat(), moment(others[0]).isoformat()
-            return {"sessionId": str(self.session), "bookIds": ["1"], "startDate": start, "endDate": end}
-        if change.verb == "give":
-            attempt, text, score = others
-            return {"answerSetId": self.history.answer_sets[number, attempt], "text": text, "score": score}
-        given: dict[str, Any] = {"assignmentId": self.history.ids[number]}
-        if change.verb == "extend":
-            given["endDate"] = moment(others[0]).isoformat()
-        elif change.verb == "remind":
-            given["remindDates"] = [moment(each).isoformat() for each in others[0]]
-        elif change.verb in ("save", "submit"):
-            given |= {"answers": [{"questionId": "1", "answer": others[0]}], "revision": others[1]}
-        return given
+    def keep(self, text: str, begins: list[float], change: Change, body: Any) -> bool:
+        """The response tells the outcome of the change, and mostly what a read after it returned. Returns
+        whether the change was made."""
+        acts = self.read(change, body)
+        is_done = bool(acts[0].received == DONE)
+        call = self.record(change.session, text, begins[0 if is_done else -1], *acts)
+        if is_done:
+            self.note_deadlines(change, call)
+        return is_done
 
-    def keep(self, text: str, begin: float, change: Change, body: Any) -> None:
-        """The response tells the outcome of the change, and mostly what a read after it returned."""
+    def read(self, change: Change, body: Any) -> list[Act]:
+        name = change.session
         if "data" not in body:  # of the legacy path
-            status = body.pop("httpStatus")
-            assert status in (200, 409), body
-            return self.record(text, begin, Act(change, DONE if status == 200 else "NOT_RUNNING"))
+            code = body.pop("httpStatus")
+            assert code in (200, 409), body
+            return [Act(change, DONE if code == 200 else "NOT_RUNNING")]
         assert "errors" not in body, body
         [payload] = body["data"].values()
         if payload["userErrors"]:
-            return self.record(text, begin, Act(change, payload["userErrors"][0]["code"]))
+            return [Act(change, payload["userErrors"][0]["code"])]
         acts = [Act(change, DONE)]
         member = MUTATIONS[change.verb][2]
-        if member is not None and not body.get("isReplayed"):
+        if change.verb == "open":
+            assert len(payload["sessions"]) == 1, body
+            self.history.ids.sessions[name] = payload["sessions"][0]["legacyId"]
+        elif member is not None and not body.get("isReplayed"):
             node = next(iter(payload[member]), None) if member == "assignments" else payload[member]
-            look = Look(self.session, self.is_client, change.arguments[0])
+            look = Look(name, self.is_client, change.arguments[0])
             if node is not None:
-                self.known[self.note(node)] = read_assignment(node)
+                self.known[name][self.note(name, node)] = read_assignment(node)
             acts.append(Act(look, node and read_assignment(node)))
-        self.record(text, begin, *acts)
+        return acts
 
-    def record(self, text: str, begin: float, *acts: Act) -> None:
-        self.line.append(Call(text, begin, time.monotonic(), acts))
+    def record(self, name: Name, text: str, begin: float, *acts: Act) -> Call:
+        call = Call(text, begin, time.monotonic(), acts)
+        if name not in self.lines:
+            self.lines[name] = []
+            self.history.lines[name].append(self.lines[name])
+        self.lines[name].append(call)
+        return call
 
     def lose(self, text: str, begin: float, change: Change) -> None:
-        self.history.lines[self.session].append([Call(text, begin, inf, (Act(change, ANYTHING),))])
+        call = Call(text, begin, inf, (Act(change, ANYTHING),))
+        self.history.lines[change.session].append([call])
+        self.note_deadlines(change, call)
 
-    # --- HTTP ---
-
-    def send(self, method: str, path: str, body: Any, key: str | None = None) -> Any:
-        """Returns the body of the response; None if it got lost. Waits for a process that accepts it."""
-        headers = self.headers | ({"idempotency-key": key} if key else {})
-        connection = self.connected()
-        try:
-            connection.request(method, path, json.dumps(body), headers)
-            response = connection.getresponse()
-            answer = json.loads(response.read())
-        except GONE:
-            connection.close()
-            self.connection = None
-            return None
-        if path == PUT_PATH:
-            answer["httpStatus"] = response.status
-        if response.getheader("idempotency-replayed") == "true":
-            answer["isReplayed"] = True
-        return answer
-
-    def connected(self) -> HTTPConnection:
-        until = time.monotonic() + PATIENCE
-        while self.connection is None:
-            connection = HTTPConnection("127.0.0.1", self.chance.choice(self.history.ports), timeout=PATIENCE)
-            try:
-                connection.connect()
-                self.connection = connection
-            except GONE:
-                assert time.monotonic() < until, "no process accepts connections"
-                time.sleep(0.01)  # until a process is back
-        return self.connection
+    def note_deadlines(self, change: Change, call: Call) -> None:
+        moments = change.arguments[-1] if change.verb in ("assign", "remind") else ()
+        self.history.deadlines[change.session] += [
+            Deadline(change.arguments[0], each, call) for each in moments if each > LATER
+        ]
 
 
-def legacy_body(change: Change) -> dict[str, Any]:
-    start, end = map(moment, change.arguments)
-    times = {"startDate": start, "endDate": end}
-    return {
-        "sessionId": change.session,
-        "bookIds": [1],
-        "remindDates": [],
-        **{name: each.strftime("%Y/%m/%d") for name, each in times.items()},
-        **{name.replace("Date", "Time"): each.strftime("%H:%M") for name, each in times.items()},
-    }
-
-
-def codes_in(body: Any) -> set[str]:
-    if "httpStatus" not in body:
-        return {each["extensions"]["code"] for each in body.get("errors", ())}
-    if body["httpStatus"] == 503:
-        return {"OUTCOME_UNKNOWN" if body["message"] in OUTCOME_UNKNOWN else "OVERLOADED"}
-    return {KeyInUse.code} if body["message"] == str(KeyInUse()) else set()
-
-
-def is_unknown(body: Any) -> bool:
-    return "OUTCOME_UNKNOWN" in codes_in(body)
-
-
-def is_unavailable(body: Any) -> bool:
-    """Nothing was changed."""
-    return bool(codes_in(body) & {"OVERLOADED", KeyInUse.code})
+def callers_of(history: History, each: int) -> list[Caller]:
+    """`each` of both roles for each session that is there from the beginning."""
+    chance = Random(history.seed)
+    return [
+        Caller(history, session, is_client, Random(chance.random()))
+        for session in PARTIES
+        for is_client in (False, True)
+        for _ in range(each)
+    ]

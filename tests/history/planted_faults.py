@@ -5,12 +5,18 @@ import random
 from collections.abc import Callable
 from typing import Any
 
+from sqlalchemy import text
+
 from app.care import answers, assignment_changes, context
 from app.care.idempotency import Outcome
 from app.db.drivers import postgres
-from app.db.sql import Repeatable, Step, Together, mapping_steps
+from app.db.drivers.batches import run_batch
+from app.db.drivers.interface import OutcomeUnknown
+from app.db.sql import Repeatable, Statement, Step, Together, mapping_steps
+from app.db.statements import dispatch, sessions
 
 OFTEN = 0.1
+NOTHING = Statement(text("SELECT 1"))
 
 
 def without_check(module: Any, name: str) -> None:
@@ -83,14 +89,16 @@ def locks_are_not_taken() -> None:
     postgres.run_step = without_lock
 
 
-class Unlocking:
-    """A connection that removes the locks from statements."""
-
+class Connection:
     def __init__(self, connection: Any) -> None:
         self.connection = connection
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.connection, name)
+
+
+class Unlocking(Connection):
+    """Removes the locks from statements."""
 
     async def fetch(self, sql: str, *values: Any) -> Any:
         return await self.connection.fetch(unlocked(sql), *values)
@@ -117,7 +125,7 @@ def acknowledged_changes_are_rolled_back() -> None:
     confirm = postgres.PostgresDatabase.confirm
 
     async def planted(self: Any, connection: Any, commit: Any) -> Any:
-        if random.random() < OFTEN / 4:
+        if random.random() < OFTEN:
             commit.close()
             return await connection.execute("ROLLBACK")
         return await confirm(self, connection, commit)
@@ -151,6 +159,65 @@ def answered_before_the_commit() -> None:
     postgres.PostgresDatabase.take_connection = taken  # type: ignore[method-assign]
 
 
+def rows_are_delivered_to_another_request() -> None:
+    class Rotating(Connection):
+        async def fetchmany(self, sql: str, runs: Any) -> Any:
+            found = await self.connection.fetchmany(sql, runs)
+            return [(row[0], *found[at - 1][1:]) for at, row in enumerate(found)]
+
+    async def planted(connection: Any, *others: Any) -> None:
+        await run_batch(Rotating(connection), *others)
+
+    postgres.run_batch = planted
+
+
+def batches_are_delivered_before_their_commit() -> None:
+    async def planted(connection: Any, kind: Any, items: Any, confirm: Any = None) -> None:
+        if confirm is None:
+            return await run_batch(connection, kind, items)
+        await connection.execute("BEGIN")
+        try:
+            await run_batch(connection, kind, items, confirm)
+            await asyncio.sleep(0.02)
+        finally:
+            await connection.execute("COMMIT")
+
+    postgres.run_batch = planted  # type: ignore[assignment]
+
+
+def homework_is_added_again_after_an_unknown_outcome() -> None:
+    run_fast_path = postgres.PostgresDatabase.run_fast_path
+
+    async def planted(self: Any, step: Any) -> Any:
+        try:
+            return await run_fast_path(self, step)
+        except OutcomeUnknown:
+            return []
+
+    postgres.PostgresDatabase.run_fast_path = planted  # type: ignore[method-assign]
+
+
+def leaving_out(*statements: Any) -> None:
+    """Of changes, and of the dispatcher."""
+
+    def change(step: Step) -> Step:
+        return (NOTHING, {}) if isinstance(step, tuple) and step[0] in statements else step
+
+    planting(change)
+
+
+def reminders_do_not_move_with_their_session() -> None:
+    leaving_out(sessions.MOVE_REMINDERS)
+
+
+def closed_sessions_keep_their_reminders() -> None:
+    leaving_out(sessions.SKIP_REMINDERS_OF_SESSION)
+
+
+def due_reminders_are_sent_without_an_event() -> None:
+    leaving_out(dispatch.INSERT_REMINDER_EVENTS)
+
+
 FAULTS: dict[str, Callable[[], None]] = {
     "stale drafts are saved": stale_drafts_are_saved,
     "submissions are replaced": submissions_are_replaced,
@@ -163,4 +230,10 @@ FAULTS: dict[str, Callable[[], None]] = {
     "each statement is a transaction": each_statement_is_a_transaction,
     "acknowledged changes are rolled back": acknowledged_changes_are_rolled_back,
     "answered before the commit": answered_before_the_commit,
+    "rows are delivered to another request": rows_are_delivered_to_another_request,
+    "batches are delivered before their commit": batches_are_delivered_before_their_commit,
+    "homework is added again after an unknown outcome": homework_is_added_again_after_an_unknown_outcome,
+    "reminders do not move with their session": reminders_do_not_move_with_their_session,
+    "closed sessions keep their reminders": closed_sessions_keep_their_reminders,
+    "due reminders are sent without an event": due_reminders_are_sent_without_an_event,
 }

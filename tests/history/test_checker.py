@@ -6,9 +6,10 @@ from typing import Any
 import pytest
 
 from tests.history.checker import ANYTHING, Act, Call, check, cut, printed, shrink
-from tests.history.life import DONE, Change, Look, new_life
+from tests.history.life import DONE, Change, new_life
+from tests.history.looks import Look
 
-SESSION = 1
+SESSION = "1"
 
 
 def change(begin: float, end: float, verb: str, *arguments: Any, key: str = "", told: Any = DONE) -> Call:

@@ -8,13 +8,17 @@ must be those of the model after one of the two serial orders. `make soak` runs 
 import asyncio
 import json
 from collections.abc import Awaitable, Sequence
+from contextlib import nullcontext
+from dataclasses import replace
 from functools import partial
-from itertools import combinations_with_replacement, count
+from itertools import combinations_with_replacement, count, product
 from random import Random, SystemRandom
 from typing import Any
 
 import pytest
+from sqlalchemy import false, true
 
+from app.care import homework
 from app.care.answers import save_answers, submit_answers
 from app.care.assignment_changes import (
     extend_assignment,
@@ -27,30 +31,24 @@ from app.care.homework import Homework, assign_homework
 from app.care.sessions import close_session
 from app.db.drivers.factory import open_database
 from app.db.drivers.interface import Database
+from app.db.statements import homework as statements
 from tests.callers import load
 from tests.care.actions import answers_of, as_caregiver, as_client, outcome_of
+from tests.db import raw
 from tests.factories import Record, a_session, an_answer_set, an_assignment
-from tests.history.interleaving import Interleaver, interleaving
-from tests.history.life import (
-    BEGIN,
-    LATER,
-    MINUTE,
-    Change,
-    Life,
-    Look,
-    a_catalogue,
-    minutes,
-    moment,
-)
+from tests.history.interleaving import GATES, Interleaver, interleaving
+from tests.history.life import BEGIN, BOOK, LATER, MINUTE, Change, Life, a_catalogue, minutes, moment
+from tests.history.looks import Look
 
 SOME = 4  # orders of each pair
-PENDING, COMPLETE, NEW, NEWER = 1, 2, 3, 4  # the starts of the assignments
+PENDING, COMPLETE, NEW, NEWER, NEWEST = 1, 2, 3, 4, 5  # the starts of the assignments
 CHANGES = {
     "assign": ("assign", NEW, 40),
     "assign another": ("assign", NEWER, 40),
+    "assign or repeat": ("repeat", NEWEST, 40),
     "close": ("close",),
     "extend": ("extend", PENDING, 40),
-    "remind": ("remind", PENDING, (5, 7)),
+    "remind": ("remind", PENDING, (moment(5), moment(7))),
     "withdraw": ("withdraw", PENDING),
     "save": ("save", PENDING, "Draft", 0),
     "save another": ("save", PENDING, "Another", 0),
@@ -73,7 +71,8 @@ ANSWER_SETS = """SELECT one.assignment_id, save_type, attempt, revision, answers
     FROM answer_set one LEFT JOIN feedback ON answer_set_id = one.id WHERE one.assignment_id = ANY($1)
     ORDER BY attempt"""
 REMINDERS = "SELECT assignment_id, remind_date, state FROM reminder WHERE assignment_id = ANY($1)"
-SESSION = "SELECT is_closed, assignment_count, completed_assignment_count FROM session WHERE id = $1"
+SESSION = """SELECT title, is_closed, assignment_count, completed_assignment_count, last_assignment_score,
+    start_date, latest_assignment_id FROM session WHERE id = $1"""
 EVENTS = "SELECT kind, assignment_id FROM event WHERE session_id = $1 ORDER BY id"
 
 
@@ -99,6 +98,7 @@ def id_of(session: int, start: int) -> int:
 def life_of(session: int) -> Life:
     life = Life()
     life.open(session, (1, 1), BEGIN - MINUTE)
+    life.title = f"Session {session}"
     for change in (("assign", PENDING, 30), ("assign", COMPLETE, 30), ("submit", COMPLETE, "2", 0)):
         assert made(change, session)(life) == "DONE"
     life.homework[COMPLETE].last_revision = 0  # imported submissions have none
@@ -115,8 +115,10 @@ async def perform(change: Sequence[Any], session: int, db: Database) -> str:
     caregiver, client = as_caregiver(db, now=LATER), as_client(db, now=LATER)
     verb, *arguments = change
     done: Awaitable[Any]
-    if verb == "assign":
-        done = assign_homework(caregiver, Homework(session, (1,), *map(moment, arguments)), None)
+    if verb == "repeat":
+        caregiver = replace(caregiver, repeats_within=MINUTE)
+    if verb in ("assign", "repeat"):
+        done = assign_homework(caregiver, Homework(session, (BOOK,), *map(moment, arguments)), None)
     elif verb == "close":
         done = close_session(caregiver, session, None)
     elif verb == "give":
@@ -126,7 +128,7 @@ async def perform(change: Sequence[Any], session: int, db: Database) -> str:
         if verb == "extend":
             done = extend_assignment(caregiver, number, moment(others[0]), None)
         elif verb == "remind":
-            done = set_reminders(caregiver, number, tuple(map(moment, others[0])), None)
+            done = set_reminders(caregiver, number, others[0], None)
         elif verb == "withdraw":
             done = withdraw_assignment(caregiver, number, None)
         elif verb == "reopen":
@@ -151,12 +153,13 @@ async def stored(connection: Any, session: int) -> Any:
         of = [each for each in reminders if each["assignment_id"] == row["id"]]
         if row["withdraw_date"] is None:
             shown[starts[row["id"]]] = {
+                "startDate": minutes(row["start_date"]),
                 "endDate": minutes(row["end_date"]),
                 "status": row["status"],
                 "feedbackStatus": row["feedback_status"],
                 "attempt": row["attempt"],
                 "score": row["score"],
-                "reminders": sorted((minutes(each["remind_date"]), each["state"]) for each in of),
+                "reminders": sorted((each["remind_date"], each["state"]) for each in of),
                 "answerSets": [
                     (each["attempt"], text_of(each), each["score"], each["text"])
                     for each in own
@@ -164,8 +167,18 @@ async def stored(connection: Any, session: int) -> Any:
                 ],
                 "draft": drafts[0] if drafts else None,
             }
-    is_closed, number, completed = await connection.fetchrow(SESSION, session)
-    counted = {"isClosed": is_closed, "assignmentCount": number, "pendingAssignmentCount": number - completed}
+    title, is_closed, number, completed, score, start, latest = await connection.fetchrow(SESSION, session)
+    assert starts.get(latest) == next(reversed(shown), None)
+    counted = {
+        "title": title,
+        "isClosed": is_closed,
+        "runningStatus": "COMPLETED" if is_closed else "RUNNING",
+        "assignmentCount": number,
+        "pendingAssignmentCount": number - completed,
+        "lastAssignmentScore": score,
+        "startDate": minutes(start),
+        "newestFirst": list(shown)[::-1],
+    }
     kinds: dict[int | None, list[str]] = {}
     for kind, number in await connection.fetch(EVENTS, session):
         kinds.setdefault(starts.get(number), []).append(kind)
@@ -202,10 +215,12 @@ def run(url: str, number: int, play: Any) -> None:
         try:
             async with interleaving(url, db) as player:
                 await play(player)
+                assert player.one.fast_paths and player.other.fast_paths
         finally:
             await db.close()
 
     load(url, sessions(number))
+    raw.run(url, *GATES)
     asyncio.run(opened())
 
 
@@ -226,11 +241,14 @@ def test_some_orders_of_each_pair_end_like_a_serial_one(database_url: str) -> No
 @pytest.mark.soak
 @pytest.mark.parametrize("kind", ["postgresql"], indirect=True)
 def test_every_order_of_each_pair_ends_like_a_serial_one(database_url: str) -> None:
-    most = 10_000
+    run_every_order(database_url, PAIRS, 10_000)
+
+
+def run_every_order(url: str, pairs: Sequence[tuple[str, str]], most: int) -> None:
     numbers = iter(range(1, most + 1))
 
     async def play(player: Interleaver) -> None:
-        for pair in PAIRS:
+        for pair in pairs:
             order: list[int] | None = []
             first = next(numbers)
             at = first
@@ -240,4 +258,25 @@ def test_every_order_of_each_pair_ends_like_a_serial_one(database_url: str) -> N
                 at = next(numbers) if order is not None else at
             print(f"{pair[0]} and {pair[1]}: {at - first + 1} orders")
 
-    run(database_url, most, play)
+    run(url, most, play)
+
+
+CONDITIONS = {
+    "the latest assignment is unchanged": ("latest_assignment_is_unchanged", true),
+    "the homework was not assigned": ("WAS_ASSIGNED", false()),
+}
+
+
+@pytest.mark.parametrize("kind", ["postgresql"], indirect=True)
+@pytest.mark.parametrize("name", [None, *CONDITIONS])
+def test_each_condition_of_the_fast_path_is_needed_in_some_order(
+    database_url: str, name: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if name is not None:
+        monkeypatch.setattr(statements, *CONDITIONS[name])
+    fast_paths = {flags: statements.assign_on_fast_path(*flags) for flags in product((False, True), repeat=2)}
+    monkeypatch.setattr(homework, "ASSIGN_ON_FAST_PATH", fast_paths)
+    pairs = [("assign", "assign another"), ("assign or repeat", "assign or repeat")]
+
+    with pytest.raises(AssertionError, match="assign or repeat") if name else nullcontext():
+        run_every_order(database_url, pairs, 200)
