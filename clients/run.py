@@ -46,6 +46,7 @@ FILES: dict[str, dict[str, str]] = {
     "graphql-ws.test.js": {},
     "cors.test.js": {"cors_origins": "https://app.example.test"},
     "types.test.js": {},
+    "lint.test.js": {},
     "test_gql.py": {},
     "test_react.py": {},
 }
