@@ -11,6 +11,8 @@ function textOf(code: UserErrorCode): string {
   return "This could not be saved."; // also for codes of later versions
 }
 
+const focus = (heading: HTMLElement | null) => heading?.focus(); // once, because it is always the same function
+
 export function Submission({ id }: { id: string }) {
   const { data, error } = useQuery(SUBMISSION, {
     variables: { id },
@@ -33,7 +35,9 @@ export function Submission({ id }: { id: string }) {
 
   return (
     <article aria-labelledby="title">
-      <h2 id="title">{assignment.name}</h2>
+      <h2 id="title" tabIndex={-1} ref={focus}>
+        {assignment.name}
+      </h2>
       <p>{assignment.client.name}</p>
       {!newest && <p>Not submitted yet.</p>}
       <dl>

@@ -2,9 +2,9 @@ import { cacheExchange, type Resolver } from "@urql/exchange-graphcache";
 import { relayPagination } from "@urql/exchange-graphcache/extras";
 
 const embedded = () => null; // belongs to its parent
-const pages = relayPagination();
+const pages = relayPagination(); // finds no list without arguments
 const list: Resolver = (parent, args, cache, info) =>
-  Object.keys(args).length ? pages(parent, args, cache, info) : cache.resolve(info.parentKey, info.fieldName); // `pages` finds no list without arguments
+  Object.keys(args).length ? pages(parent, args, cache, info) : cache.resolve(info.parentKey, info.fieldName);
 
 /** Caches objects by id. A query with `after` returns all pages. Select `nodes` or `edges` of a list, always the same. */
 export const graphcache = cacheExchange({
