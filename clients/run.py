@@ -36,8 +36,10 @@ FILES: dict[str, dict[str, str]] = {
     "resuming.test.js": {"token_leeway": "0"},
     "audits.test.js": {},
     "apollo.test.js": {},
+    "apollo-cache.test.js": {},
     "apollo-trusted.test.js": enforced(APOLLO_MANIFEST),
     "urql.test.js": {},
+    "urql-graphcache.test.js": {},
     "relay.test.js": {},
     "trusted.test.js": enforced(MANIFEST),
     "signing-in.test.js": {},
@@ -46,6 +48,7 @@ FILES: dict[str, dict[str, str]] = {
     "graphql-ws.test.js": {},
     "cors.test.js": {"cors_origins": "https://app.example.test"},
     "types.test.js": {},
+    "lint.test.js": {},
     "test_gql.py": {},
     "test_react.py": {},
 }

@@ -38,6 +38,8 @@ KINDS_BY_ROLE = {Role.CAREGIVER: CAREGIVER_CHANGES, Role.CLIENT: CLIENT_CHANGES 
 # events that are older than this, a new subscription assumes it; and so does Citus, whose open transactions
 # are those of many servers.
 OLD = timedelta(days=1)  # less than the shortest retention of events
+# A change takes less than this, and so does a request: all earlier events are committed, and in its response.
+RECENT = timedelta(minutes=1)
 MAX_EVENTS = 100
 NO_LIMIT = 2**31 - 1
 
@@ -93,6 +95,13 @@ async def position_after(ctx: Context, event_id: int | None) -> EventPosition:
     return EventPosition(event_id)
 
 
+async def get_last_event_id(ctx: Context) -> int:
+    """Returns an id from which a subscription misses nothing that the response of this request does not show.
+    Without an event of the viewer, that is the last removed one."""
+    access = ctx.access()
+    return await ctx.read("viewer", access, finding_last_event(access, KINDS_BY_ROLE[ctx.signed_in().role]))
+
+
 async def current_position(ctx: Context, event_filter: EventFilter) -> EventPosition:
     """Returns the position after all visible events."""
     return await ctx.db.read(reading_current_position(ctx.access(), event_filter))
@@ -117,10 +126,21 @@ async def get_my_reminders(ctx: Context, ids: list[int], selection: Selection) -
     return await ctx.read("reminder", access, get_rows(Reminder, access, ids, selection, (NOT_WITHDRAWN,)))
 
 
+def finding_last_event(access: AccessScope, kinds: Kinds) -> Steps[int]:
+    [[last_removed]] = yield FIND_NEWEST_MARK, {}
+    values = {**(yield from reading_scope_values(access)), "floor": last_removed, "top": MAX_ID}
+    found = yield newest_event(access.role, True, kinds), {**values, "old": access.now - RECENT}
+    return int(found[0][0]) if found else int(last_removed)
+
+
 def finding_event(access: AccessScope, kinds: Kinds, event_id: int) -> Steps[bool]:
-    """Raises EventsExpired for every id up to the last removed event, visible to the viewer or not."""
-    if event_id <= (yield FIND_NEWEST_MARK, {})[0][0]:
+    """Raises EventsExpired for every id before the last removed event, visible to the viewer or not. Nothing
+    is missing after the last removed one, whose id is 0 at first."""
+    [[last_removed]] = yield FIND_NEWEST_MARK, {}
+    if event_id < last_removed:
         raise EventsExpired
+    if event_id == last_removed:
+        return True
     values = {**(yield from reading_scope_values(access)), "event": event_id}
     return bool((yield find_event(access.role, kinds), values))
 

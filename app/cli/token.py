@@ -2,6 +2,7 @@
 
 import asyncio
 import sys
+from datetime import timedelta
 from pathlib import Path
 
 import click
@@ -39,10 +40,22 @@ EXPLANATIONS = {
 @click.option("--user", metavar="NAME", help="The user name of the account; default is the demo user.")
 @click.option("--hours", type=WholeNumber(1, 24 * 365), default=24, show_default=True)
 @click.option(
+    "--seconds", type=WholeNumber(1, 3600), help="A short life instead, to rehearse the end of a token."
+)
+@click.option("--expired", is_flag=True, help="A token that has expired an hour ago.")
+@click.option(
     "--application", metavar="NAME", default="development", show_default=True, help="The client_id claim."
 )
 @click.pass_context
-def token(ctx: click.Context, role: Role | None, user: str | None, hours: int, application: str) -> None:
+def token(
+    ctx: click.Context,
+    role: Role | None,
+    user: str | None,
+    hours: int,
+    seconds: int | None,
+    expired: bool,
+    application: str,
+) -> None:
     """Mint a development token, or check a token."""
     if ctx.invoked_subcommand:
         return
@@ -54,7 +67,10 @@ def token(ctx: click.Context, role: Role | None, user: str | None, hours: int, a
     user = user or DEMO_USERS[role]
     key = Path(settings.var) / KEY_FILE
     is_old_key = key.exists()
-    click.echo(mint_token(settings, role, user, utc_now(), hours, application))
+    life = timedelta(seconds=seconds) if seconds else timedelta(hours=-1 if expired else hours)
+    click.echo(mint_token(settings, role, user, utc_now() + life, 0, application))
+    if seconds and settings.token_leeway:
+        click.echo(f"the service accepts it for {settings.token_leeway} s more: CARE_TOKEN_LEEWAY", err=True)
     if key.exists() and not is_old_key:
         click.echo(f"created {key}: a service with another CARE_VAR rejects this token", err=True)
 

@@ -51,7 +51,9 @@ def events_from(role: ViewerRole, kinds: tuple[EventKind, ...], in_session: bool
 
 
 @lru_cache(maxsize=8)
-def newest_event(role: ViewerRole, is_old: bool = False) -> Statement:
+def newest_event(
+    role: ViewerRole, is_old: bool = False, kinds: tuple[EventKind, ...] | None = None
+) -> Statement:
     """The newest event between `floor` and `top`, or the newest from before the moment `old`."""
     found = select(EVENT.c.id).where(
         relationship_key(EVENT, role, uses_index=True),
@@ -60,6 +62,8 @@ def newest_event(role: ViewerRole, is_old: bool = False) -> Statement:
     )
     if is_old:
         found = found.where(EVENT.c.moment <= moment_parameter("old"))
+    if kinds is not None:
+        found = found.where(is_of_kind(kinds))
     return Statement(found.order_by(EVENT.c.id.desc()).limit(1))
 
 

@@ -150,7 +150,8 @@ class DocumentCounter:
             aliases += below.aliases
             directives += len(each.directives or ()) + below.directives
             if isinstance(each, FieldNode):
-                depth = max(depth, below.depth + 1)
+                # Introspection queries nest more of these than any type has: they end in null.
+                depth = max(depth, below.depth + (each.name.value != "ofType"))
                 aliases += each.alias is not None
                 root_fields += 1
             else:

@@ -3,6 +3,7 @@
 import re
 
 ROOT = "/gateway"
+BELOW_ROOT = re.compile(rf"/*{ROOT}(?![^/])")  # `//gateway` is unknown, and gets the same error body
 SESSIONS = f"{ROOT}/profile/client/session"
 ASSIGNMENTS = f"{ROOT}/profile/caregiver/session/assignment"
 ONE_ASSIGNMENT = f"{ASSIGNMENTS}/{{id}}"

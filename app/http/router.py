@@ -17,7 +17,7 @@ from app.http.cors import AllowedOrigins, is_preflight, send_preflight
 from app.http.errors import Failure, legacy_reply, request_error
 from app.http.health import HEALTH
 from app.http.messages import Reply, header, request_id_of, send_reply, with_default_headers
-from app.http.paths import ASSIGNMENTS, ONE_ASSIGNMENT, ROOT, SESSIONS
+from app.http.paths import ASSIGNMENTS, BELOW_ROOT, ONE_ASSIGNMENT, ROOT, SESSIONS
 from app.telemetry import counters
 from app.telemetry.logs import LOG_FIELDS
 
@@ -52,7 +52,7 @@ class Router:
         try:
             if path == "/graphql":
                 contract, methods = self.graphql, b"GET, POST"
-            elif path == "/gateway" or path.startswith("/gateway/"):
+            elif BELOW_ROOT.match(path):
                 contract, methods = self.legacy, b"GET, HEAD, PUT"
             else:
                 await self.pages(scope, receive, with_default_headers(scope, send))
@@ -112,7 +112,7 @@ def route_of(path: str) -> str:
         return path
     if path.startswith(ASSIGNMENT_PREFIX) and "/" not in path[len(ASSIGNMENT_PREFIX) :]:
         return ONE_ASSIGNMENT
-    return ANY_LEGACY if f"{path}/".startswith(f"{ROOT}/") else counters.OTHER
+    return ANY_LEGACY if BELOW_ROOT.match(path) else counters.OTHER
 
 
 def method_of(scope: Scope) -> str:

@@ -1,6 +1,7 @@
 """Reads the body of the legacy PUT into the variables of its GraphQL document."""
 
 import re
+from codecs import BOM_UTF8
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
@@ -40,6 +41,7 @@ def read_homework(body: bytes, zone: ZoneInfo) -> dict[str, Any]:
 
 def read_object(body: bytes) -> dict[str, Any]:
     """An empty body, a blank body and `null` mean an object without members."""
+    body = body.removeprefix(BOM_UTF8)  # some editors and libraries write it
     try:
         given = parse_json(body) if body.strip() else None
     except orjson.JSONDecodeError:
@@ -80,7 +82,7 @@ def read_ids(value: object) -> list[int]:
         raise InvalidValue("bookIds", "must be an array of integers")
     if len(value) > MAX_BOOKS:
         raise InvalidValue("bookIds", f"may hold at most {MAX_BOOKS} books")
-    return [read_id(item, "bookIds") for item in value]
+    return [read_id(item, f"bookIds[{index}]") for index, item in enumerate(value)]
 
 
 def read_id(value: object, member: str) -> int:
@@ -100,7 +102,7 @@ def read_remind_dates(value: object, zone: ZoneInfo) -> list[datetime]:
     moments = []
     for index, item in enumerate(value):
         if not isinstance(item, dict):
-            raise InvalidValue("remindDates", "must be an array of objects")
+            raise InvalidValue(f"remindDates[{index}]", "must be an object of date and time")
         moments.append(read_local_time(item, "date", "time", zone, prefix=f"remindDates[{index}]."))
     return moments
 

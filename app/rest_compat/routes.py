@@ -216,10 +216,11 @@ def read_time_state(parameters: Parameters) -> str:
 
 
 def read_page(parameters: Parameters) -> tuple[int, int]:
-    """Page and size. The last of repeated values counts; invalid values mean the defaults."""
+    """Page and size. The last of repeated values counts; invalid values mean the defaults. A later page than
+    the largest 32-bit number is empty too."""
     number = read_count(parameters.get("page", [""])[-1], 0)
     size = read_count(parameters.get("size", [""])[-1], PAGE_SIZE)
-    return max(number, 0), min(max(size, 1), MAX_PAGE_SIZE)
+    return min(max(number, 0), LARGEST_INT), min(max(size, 1), MAX_PAGE_SIZE)
 
 
 def read_count(text: str, default: int) -> int:

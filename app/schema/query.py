@@ -57,7 +57,7 @@ from app.schema.types.lists import (
     read_page_request,
 )
 from app.schema.types.people import Viewer
-from app.schema.types.scalars import EitherId, Node, read_global_id, read_id, read_optional_id
+from app.schema.types.scalars import EitherId, Node, read_filter_id, read_global_id, read_id
 
 Result = TypeVar("Result")
 
@@ -227,8 +227,8 @@ class Query:
         filters = AssignmentFilter(
             time_state,
             status,
-            read_optional_id(session_id, Session),
-            read_optional_id(client_id, Client),
+            read_filter_id(session_id, Session, "sessionId"),
+            read_filter_id(client_id, Client, "clientId"),
             is_overdue,
             submitted_since,
         )
@@ -253,7 +253,7 @@ class Query:
         after: After = None,
     ) -> object:
         selection, page_request = read_page_arguments(info, AnswerSet, first, after)
-        filters = SubmissionFilter(since, read_optional_id(client_id, Client))
+        filters = SubmissionFilter(since, read_filter_id(client_id, Client, "clientId"))
         return await list_my_submissions(info.context, filters, page_request, selection)
 
     @field(
@@ -282,7 +282,7 @@ class Query:
         after: After = None,
     ) -> object:
         selection, page_request = read_page_arguments(info, Book, first, after)
-        filters = BookFilter(search, read_optional_id(module_id, Module), is_test)
+        filters = BookFilter(search, read_filter_id(module_id, Module, "moduleId"), is_test)
         return await books.list_books(info.context, filters, page_request, selection)
 
     @field(
@@ -301,6 +301,7 @@ class Query:
         await info.context.require_role(
             Role.CAREGIVER, info.field_name, {CLIENTS: [number]} if number else {}
         )
+        read_filter_id(client_id, Client, "clientId")
         page_request = read_page_request(selected_page_request(info), AuditRecord, first, after)
         return await list_audit_events(info.context, number, page_request)
 

@@ -25,6 +25,7 @@ WEIGHTS = {
     "Query.book": LOOKUP,
     "Query.node": LOOKUP,
     "Query.nodes": Weight(points=10, size_argument=SizeArgument("ids", MAX_PAGE_SIZE, MAX_PAGE_SIZE)),
+    "Viewer.lastEventId": LOOKUP,
     "Query.ownData": Weight(points=10_000, bytes=MAX_OWN_DATA),
     # Progress reads all homework of a client or session, which can be hundreds of rows.
     "Client.progress": Weight(points=300),

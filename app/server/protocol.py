@@ -465,6 +465,8 @@ class EdgeProtocol(TimedProtocol):
     def send_400_response(self, msg: str) -> None:
         """uvicorn calls this for bytes that are not HTTP, also for bytes after a rejected request."""
         if not self.discards_input:
+            # The parser stops at an unknown method, before the target.
+            self.url = self.url or next(iter(self.chunk.split(b" ", 2)[1:2]), b"")
             self.reject_and_close(400, NOT_HTTP)
 
     def abort(self) -> None:

@@ -29,7 +29,7 @@ LIMITS = {
 }
 INVALID_HTTP = "invalid HTTP"
 
-LEGACY = re.compile(rb"%b(?![^/?])" % ROOT.encode())
+LEGACY = re.compile(rb"/*%b(?![^/?])" % ROOT.encode())
 MAX_PATH = 2048  # bytes of a path that the body repeats
 ID_PLACEHOLDER = b"<request id>"
 # The same phrase in the status line as in the body, independent of the Python version.

@@ -1,11 +1,13 @@
-// Signs the person in, connects to the service and shows the homework.
+// Signs the person in, connects to the service and shows the page of the role.
 
 import type { ApolloClient } from "@apollo/client";
-import { ApolloProvider } from "@apollo/client/react";
+import { ApolloProvider, useQuery } from "@apollo/client/react";
 import { StrictMode, useEffect, useState } from "react";
 import { createRoot } from "react-dom/client";
 import { apollo } from "../setups/apollo.ts";
+import { Caregiving } from "./Caregiving.tsx";
 import { Homework } from "./Homework.tsx";
+import { VIEWER } from "./operations.ts";
 import "./style.css";
 
 const url = import.meta.env.VITE_GRAPHQL_URL ?? "http://127.0.0.1:8000/graphql";
@@ -19,15 +21,12 @@ function App() {
   useEffect(() => {
     if (!token) return undefined;
     // With an identity provider: apollo(url, tokenFrom(fetchToken)).
-    const { client, socket, close } = apollo(url, async (rejected) => {
+    const { client, close } = apollo(url, async (rejected) => {
       if (rejected) {
         setRejected(true);
         setToken(undefined);
       }
       return token;
-    });
-    socket.on("connected", (_socket, _payload, isRetry) => {
-      if (isRetry) void client.refetchQueries({ include: "active" });
     });
     setClient(client);
     return () => {
@@ -40,9 +39,15 @@ function App() {
   if (!client) return null;
   return (
     <ApolloProvider client={client}>
-      <Homework />
+      <PageOfRole />
     </ApolloProvider>
   );
+}
+
+function PageOfRole() {
+  const { data, error } = useQuery(VIEWER);
+  if (!data?.viewer) return error ? <p role="alert">The service cannot be reached.</p> : <p role="status">Loading…</p>;
+  return data.viewer.role === "CAREGIVER" ? <Caregiving /> : <Homework />;
 }
 
 function SignIn({ isRejected, onSignIn }: { isRejected: boolean; onSignIn: (token: string) => void }) {

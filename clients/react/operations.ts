@@ -1,6 +1,12 @@
-// The operations of the page; graphql-codegen generates their types.
+// The operations of the pages; graphql-codegen generates their types.
 
 import { graphql } from "../made/typescript/index.ts";
+
+export const VIEWER = graphql(`
+  query Viewer {
+    viewer { role }
+  }
+`);
 
 export const DRAFT = graphql(`
   fragment Draft on AnswerSet { id revision answers { questionId answer } }
@@ -9,20 +15,30 @@ export const DRAFT = graphql(`
 export const ROW = graphql(`
   fragment Row on Assignment {
     id name status endDate feedbackStatus
+    client { id name }
     draft { ...Draft }
     feedbacks { id text }
   }
 `);
 
 export const ASSIGNMENTS = graphql(`
-  query Assignments($after: String) {
-    assignments(orderBy: DUE_SOONEST, first: 10, after: $after) {
+  query Assignments($orderBy: AssignmentOrder!, $first: Int = 10, $after: String) {
+    viewer { lastEventId }
+    assignments(orderBy: $orderBy, first: $first, after: $after) {
       totalCount
-      edges { node { ...Row } }
+      nodes { ...Row }
       pageInfo { hasNextPage endCursor }
     }
   }
 `);
+
+export const CHANGES = graphql(`
+  subscription AssignmentChanges($after: ID) {
+    assignmentChanged(after: $after) { id what assignment { ...Row } }
+  }
+`);
+
+// --- of a client ---
 
 export const ASSIGNMENT = graphql(`
   query Assignment($id: ID!) {
@@ -43,8 +59,39 @@ export const SAVE_DRAFT = graphql(`
   }
 `);
 
-export const CHANGES = graphql(`
-  subscription AssignmentChanges($after: ID) {
-    assignmentChanged(after: $after) { id what assignment { ...Row } }
+// --- of a caregiver ---
+
+export const SUBMISSION = graphql(`
+  query Submission($id: ID!) {
+    assignment(id: $id) {
+      ...Row
+      answerSets { id attempt answers { questionText answer } feedback { id text } }
+    }
+  }
+`);
+
+export const CHOICES = graphql(`
+  query Choices {
+    sessions(timeState: RUNNING, first: 100) { nodes { id title client { id name } } }
+    books(first: 100) { nodes { id name } }
+  }
+`);
+
+export const ASSIGN = graphql(`
+  mutation AssignBooks($input: AssignHomeworkInput!) {
+    assignHomework(input: $input) {
+      assignments { ...Row }
+      userErrors { code field }
+    }
+  }
+`);
+
+export const GIVE_FEEDBACK = graphql(`
+  mutation GiveFeedback($input: GiveFeedbackInput!) {
+    giveFeedback(input: $input) {
+      assignment { ...Row }
+      feedback { id text answerSet { id feedback { id text } } }
+      userErrors { code field }
+    }
   }
 `);

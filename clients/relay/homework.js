@@ -49,3 +49,19 @@ export const CHANGES = graphql`
     }
   }
 `;
+
+export const ROLE = graphql`
+  query homeworkRoleQuery {
+    viewer {
+      role
+    }
+  }
+`;
+
+export const TIME_ZONE = graphql`
+  query homeworkTimeZoneQuery {
+    viewer {
+      timeZone
+    }
+  }
+`;

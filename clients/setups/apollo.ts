@@ -1,4 +1,5 @@
 import { ApolloClient, ApolloLink, HttpLink, InMemoryCache } from "@apollo/client";
+import type { FieldMergeFunction, FieldReadFunction, TypePolicies } from "@apollo/client/cache";
 import { PersistedQueryLink } from "@apollo/client/link/persisted-queries";
 import { GraphQLWsLink } from "@apollo/client/link/subscriptions";
 import { relayStylePagination } from "@apollo/client/utilities";
@@ -10,22 +11,48 @@ import { sha256 } from "./sha256.ts";
 import { signed } from "./signed.ts";
 import type { Token } from "./token.ts";
 
-const ofHomework = ["clientId", "isOverdue", "orderBy", "sessionId", "status", "submittedSince", "timeState"];
+const ofHomework = ["clientId", "isOverdue", "offset", "orderBy", "sessionId", "status", "submittedSince", "timeState"];
 
-/** The arguments of each list other than paging: each combination is cached as a list of its own. */
+/** The arguments of each list other than `first` and `after`: each combination is cached as a list of its own. */
 export const typePolicies = {
   Query: {
     fields: {
-      assignments: relayStylePagination(ofHomework),
-      auditEvents: relayStylePagination(["clientId"]),
-      books: relayStylePagination(["isTest", "moduleId", "search"]),
-      clients: relayStylePagination(),
-      sessions: relayStylePagination(["orderBy", "timeState"]),
-      submissions: relayStylePagination(["clientId", "since"]),
+      assignments: pages(ofHomework),
+      auditEvents: pages(["clientId"]),
+      books: pages(["isTest", "moduleId", "search"]),
+      clients: pages(),
+      sessions: pages(["offset", "orderBy", "timeState"]),
+      submissions: pages(["clientId", "since"]),
     },
   },
-  Session: { fields: { assignments: relayStylePagination(["orderBy", "status"]) } },
-};
+  Session: { fields: { assignments: pages(["orderBy", "status"]) } },
+  // Without an id: objects of their parent, to which each query adds its fields.
+  Lateness: { merge: true },
+  Progress: { merge: true },
+  Viewer: { merge: true },
+  // Their id is of an event, which is not looked up again: the cache would keep all of them.
+  AssignmentChange: { keyFields: false },
+  ReminderDue: { keyFields: false },
+} satisfies TypePolicies;
+
+/**
+ * `fetchMore` adds the page behind `after` to the list. The rows of `nodes` and of `edges` are kept in one list of
+ * edges, so that queries may use either. A query without rows, such as one of `totalCount`, does not make the list empty.
+ */
+function pages(keyArgs: string[] | false = false) {
+  const policy = relayStylePagination(keyArgs) as { merge: FieldMergeFunction; read: FieldReadFunction };
+  const merge: FieldMergeFunction = (existing, { nodes, ...incoming }, options) => {
+    const __typename = incoming.__typename?.replace(/Connection$/, "Edge");
+    const edges = incoming.edges ?? nodes?.map((node: unknown) => ({ __typename, node }));
+    return policy.merge(existing, { ...incoming, edges, hasRows: !!edges || existing?.hasRows }, options);
+  };
+  const read: FieldReadFunction = (existing, options) => {
+    const { edges, ...list } = policy.read(existing, options) ?? {};
+    if (!existing?.hasRows) return existing && { ...list, pageInfo: existing.pageInfo };
+    return { ...list, edges, nodes: edges.map(({ node }: { node: unknown }) => node) };
+  };
+  return { keyArgs, merge, read };
+}
 
 export function apollo(url: string, token: Token, persisted: PersistedQueryLink.Options = { sha256 }) {
   const socket = overSocket(url, token);

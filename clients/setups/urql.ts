@@ -1,4 +1,4 @@
-import { Client, cacheExchange, fetchExchange, subscriptionExchange } from "@urql/core";
+import { Client, cacheExchange, type Exchange, fetchExchange, subscriptionExchange } from "@urql/core";
 import { persistedExchange } from "@urql/exchange-persisted";
 import { overSocket } from "./graphql-ws.ts";
 import { resuming, type Sink } from "./resuming.ts";
@@ -7,14 +7,19 @@ import type { Token } from "./token.ts";
 
 type Persisted = Parameters<typeof persistedExchange>[0];
 
-export function urql(url: string, token: Token, persisted: Persisted = { preferGetForPersistedQueries: false }) {
+export function urql(
+  url: string,
+  token: Token,
+  persisted: Persisted = { preferGetForPersistedQueries: false },
+  cache: Exchange = cacheExchange,
+) {
   const socket = overSocket(url, token);
   const client = new Client({
     url,
     preferGetMethod: false, // variables belong in the body, because proxies log addresses
     fetch: signed(token),
     exchanges: [
-      cacheExchange,
+      cache,
       persistedExchange(persisted),
       fetchExchange,
       subscriptionExchange({

@@ -17,6 +17,23 @@ test("graphql-ws: a query is answered over the socket", async () => {
   await client.dispose();
 });
 
+test("graphql-ws: the class of sockets can be given", async () => {
+  const addresses = [];
+  class Noted extends WebSocket {
+    constructor(address, protocol) {
+      super(address, protocol);
+      addresses.push(address);
+    }
+  }
+  const client = overSocket(graphql, async () => jonas, Noted);
+
+  const { value } = await client.iterate({ query: "{ viewer { role } }" }).next();
+
+  assert.deepEqual(value.data, { viewer: { role: "CLIENT" } });
+  assert.deepEqual(addresses, [graphql.replace("http", "ws")]);
+  await client.dispose();
+});
+
 test("graphql-ws: a subscription tells the client of homework that the caregiver assigns", async () => {
   const client = overSocket(graphql, async () => jonas);
   const heard = new Heard();

@@ -5,13 +5,15 @@ import { after, test } from "node:test";
 import { createElement } from "react";
 import { RelayEnvironmentProvider, useLazyLoadQuery, usePaginationFragment } from "react-relay";
 import { act } from "react-test-renderer";
-import { fetchQuery, requestSubscription } from "relay-runtime";
+import { createOperationDescriptor, fetchQuery, requestSubscription } from "relay-runtime";
 import { rendered } from "../helpers/rendered.js";
 import { caregiver, graphql, whileAssigning } from "../helpers/service.js";
 import LIST from "../made/relay/homework_list.graphql.js";
 import CHANGES from "../made/relay/homeworkChangesSubscription.graphql.js";
 import ONE from "../made/relay/homeworkOneQuery.graphql.js";
 import HOMEWORK from "../made/relay/homeworkQuery.graphql.js";
+import ROLE from "../made/relay/homeworkRoleQuery.graphql.js";
+import TIME_ZONE from "../made/relay/homeworkTimeZoneQuery.graphql.js";
 import { relay } from "../setups/relay.ts";
 
 const { environment, close } = relay(graphql, async () => caregiver);
@@ -37,6 +39,22 @@ test("Relay: loadNext adds the next page to a list that is shown", async () => {
 
   assert.deepEqual(shown(), ["Three good things", "Evening routine", "Mood check", "Sleep diary"]);
   assert.equal(list.hasNext, false);
+});
+
+test("Relay: a query of as many rows as are shown keeps the pages", async () => {
+  const count = list.data.assignments.edges.length;
+
+  await act(() => fetchQuery(environment, HOMEWORK, { ...running, count }).toPromise());
+
+  assert.deepEqual([count, list.data.assignments.edges.length, list.hasNext], [4, 4, false]);
+});
+
+test("Relay: queries of different fields of an object without an id keep each other's", async () => {
+  await fetchQuery(environment, ROLE, {}).toPromise();
+  await fetchQuery(environment, TIME_ZONE, {}).toPromise();
+
+  const kept = [ROLE, TIME_ZONE].map((query) => environment.check(createOperationDescriptor(query, {})).status);
+  assert.deepEqual(kept, ["available", "available"]);
 });
 
 test("Relay: whatever is shown can be looked up by its id alone", async () => {

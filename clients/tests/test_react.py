@@ -1,10 +1,10 @@
-"""The page of clients/react in a headless Chromium, as a person uses it: the demo client Jonas Berg."""
+"""The pages of clients/react in a headless Chromium, as the demo client and the demo caregiver use them."""
 
 import os
 import re
 import signal
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
@@ -91,9 +91,8 @@ def button(text: str) -> str:
 
 
 def field(label: str) -> str:
-    return (
-        f"[...document.querySelectorAll('label')].find((one) => one.innerText.startsWith('{label}')).control"
-    )
+    labels = "[...document.querySelectorAll('label')]"
+    return f"{labels}.find((one) => one.innerText.trim().startsWith('{label}')).control"
 
 
 def role(name: str) -> str:
@@ -118,15 +117,6 @@ def sign_in(page: Page, url: str, token: str = CLIENT) -> None:
     page.click(button("Sign in"))
 
 
-def until_heard(page: Page, change: Callable[[], None], is_shown: str) -> None:
-    """No message confirms that a subscription has started: repeats the change until the page shows it."""
-    for _ in range(40):
-        change()
-        if page.evaluate(f"new Promise((done) => setTimeout(() => done(!!({is_shown})), 250))"):
-            return
-    raise AssertionError("the page received no event")
-
-
 def open_first(page: Page) -> str:
     """Opens the assignment that is due first; its only question has a text."""
     page.click(button(FIRST))
@@ -134,23 +124,58 @@ def open_first(page: Page) -> str:
     return "document.querySelector('article textarea')"
 
 
-def test_the_list_is_paged_and_events_change_it(built: str, page: Page) -> None:
+def test_the_list_is_paged_and_keeps_its_pages_when_events_change_it(built: str, page: Page) -> None:
     assign("1", "2", "3", "4")
     assign("1", "2", "3", "4")
     submitted = {one["name"]: one["answerSets"][0]["id"] for one in send(SUBMITTED)["assignments"]["nodes"]}
 
-    def give_feedback() -> None:
-        given = send(FEEDBACK, {"input": {"answerSetId": submitted[SECOND], "text": "Well done."}})
-        assert given == {"giveFeedback": {"userErrors": []}}
-
     sign_in(page, built)
     page.until(f"{role('status')} === '10 of 12'")
-
     page.click(button("Show more"))
     page.until(f"{role('status')} === '12 of 12' && !{button('Show more')}")
     assert page.evaluate(f"!!{button(SECOND + ' Submitted')}")
-    until_heard(page, give_feedback, button(f"{SECOND} Feedback received"))
+
+    given = send(FEEDBACK, {"input": {"answerSetId": submitted[SECOND], "text": "Well done."}})
+    assert given == {"giveFeedback": {"userErrors": []}}
+    page.until(button(f"{SECOND} Feedback received"))
+    assign("2", "4")
+    page.until(f"{role('status')} === '12 of 14' && !!{button('Show more')}")
     assert faults(page) == []
+
+
+def test_a_caregiver_assigns_homework_and_gives_feedback(built: str, page: Page) -> None:
+    with opened_tab(page) as other:
+        sign_in(other, built)
+        other.until(f"{role('status')}.includes(' of ')")
+        before = int(other.evaluate(role("status")).split(" of ")[1])
+        sign_in(page, built, CAREGIVER)
+        page.until(f"{role('status')}.includes(' of ')")
+
+        page.click("document.querySelector('summary')")
+        page.until("document.querySelector('select')")
+        page.click(button("Assign"))
+        page.until(f"{role('alert')} === 'Not assigned. Choose at least one book.'")
+        options = "[...document.querySelectorAll('option')]"
+        page.evaluate(f"{options}.find((one) => one.text.startsWith('Jonas')).selected = true")
+        page.click(field("Evening routine"))
+        page.click(button("Assign"))
+        page.until(f"{role('status')}.includes('Assigned')")
+        page.until(button("Evening routine, Jonas Berg Due"))
+        other.until(f"{role('status')}.endsWith(' of {before + 1}')")
+
+        page.click(button("Show more"))
+        text = "document.querySelector('article textarea')"
+        for name, shown in (
+            ("Mood check, Ravi Anand", f"{role('alert')} === 'Not saved. The session is closed.'"),
+            ("Mood check, Jonas Berg", button("Mood check, Jonas Berg Feedback given")),
+        ):
+            page.click(button(f"{name} Submitted"))
+            page.until(f"document.querySelector('article').innerText.includes('{name.split(', ')[1]}')")
+            write(page, text, "Keep going.")
+            page.click(button("Give feedback"))
+            page.until(shown)
+            assert page.evaluate(f"{text}.value") == "Keep going."
+        assert (faults(page), faults(other)) == ([], [])
 
 
 def test_the_second_of_two_tabs_gets_both_texts_and_a_choice(built: str, page: Page) -> None:
@@ -158,8 +183,6 @@ def test_the_second_of_two_tabs_gets_both_texts_and_a_choice(built: str, page: P
         for one in (page, other):
             sign_in(one, built)
             one.until(f"{role('status')}.includes(' of ')")
-            before = one.evaluate(role("status"))
-            until_heard(one, lambda: assign("2"), f"{role('status')} !== '{before}'")
             text = open_first(one)
         write(other, text, "The rain")
         other.until(f"{role('status')}.endsWith('Not saved yet')")

@@ -48,7 +48,7 @@ LEAVES = {
     "Session": """assignmentCount chatId closeDate completedAssignmentCount createDate description id isClosed
         lastAssignmentScore legacyId pendingAssignmentCount runningStatus startDate title""",
     "UserError": "code field message",
-    "Viewer": "role timeZone",
+    "Viewer": "lastEventId role timeZone",
     "AssignmentChange": "assignmentId id moment sessionId what",
     "ReminderDue": "id moment",
 }

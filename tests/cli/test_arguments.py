@@ -60,6 +60,7 @@ ERRORS = {
     "token": "Missing option '--role'.",
     "token check eyJ": "give the token on standard input: other users can see command lines",
     "token --role client --hours 0": "Invalid value for '--hours': 0 is not in the range 1<=x<=8760.",
+    "token --role client --seconds 0": "Invalid value for '--seconds': 0 is not in the range 1<=x<=3600.",
     "token --role client --hours many": "Invalid value for '--hours': 'many' is not a valid whole number.",
 }
 

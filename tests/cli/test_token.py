@@ -173,6 +173,27 @@ def test_a_minted_token_has_the_claims_of_the_old_service(
 
 
 @pytest.mark.parametrize(
+    ("words", "life", "leeway", "warning"),
+    [
+        (("--expired",), -3600, "10", ""),
+        (("--seconds", "5"), 5, "10", "the service accepts it for 10 s more: CARE_TOKEN_LEEWAY\n"),
+        (("--seconds", "5"), 5, "0", ""),
+    ],
+)
+def test_the_end_of_a_token_can_be_rehearsed(
+    command: Command, words: tuple[str, ...], life: int, leeway: str, warning: str
+) -> None:
+    command("token", "--role", "client")  # creates the key
+    before = datetime.now(UTC).timestamp()
+
+    result = command("token", "--role", "client", *words, token_leeway=leeway)
+
+    claims = jwt.decode(result.stdout.strip(), options={"verify_signature": False, "verify_exp": False})
+    assert before + life - 1 <= claims["exp"] <= datetime.now(UTC).timestamp() + life
+    assert result.stderr == warning
+
+
+@pytest.mark.parametrize(
     "changed",
     [
         {"env": "production"},

@@ -244,6 +244,22 @@ def test_invalid_http_is_rejected_in_the_format_of_its_contract(edge: Edge, path
         assert connection.read_to_end() == b""
 
 
+@pytest.mark.parametrize("path", ["//gateway", f"/{ASSIGNMENTS}", f"//{ASSIGNMENTS}?page=1"])
+def test_a_legacy_path_after_more_slashes_is_unknown(edge: Edge, path: str) -> None:
+    response = edge.fetch(request("GET", path, AUTHORIZATION))
+
+    assert (response.status, response.message) == (404, "no such path")
+    assert json.loads(response.body)["path"] == path.partition("?")[0]
+
+
+@pytest.mark.parametrize("path", ["/graphql", ASSIGNMENTS, f"/{ASSIGNMENTS}"])
+def test_an_unknown_method_is_rejected_in_the_format_of_its_contract(edge: Edge, path: str) -> None:
+    response = edge.fetch(request("GE!T", path, AUTHORIZATION))
+
+    assert (response.status, response.message) == (400, "the request is not valid HTTP")
+    assert (b'"path"' in response.body) == (path != "/graphql")
+
+
 def test_a_client_that_closes_its_sending_side_is_answered(edge: Edge) -> None:
     with edge.connection() as connection:
         connection.send(homework() + LIVEZ)

@@ -175,12 +175,12 @@ NO_ID: dict[str, object] = {
 @pytest.mark.parametrize("value", NO_ID.values(), ids=NO_ID)
 def test_an_id_is_a_json_integer_within_the_range_of_ids(value: object) -> None:
     assert read({"sessionId": value}) == (400, "sessionId must be an integer id")
-    assert read({"bookIds": [1, value]}) == (400, "bookIds must be an integer id")
+    assert read({"bookIds": [1, value]}) == (400, "bookIds[1] must be an integer id")
 
 
 @pytest.mark.parametrize("value", [[1], []], ids=["a list", "an empty list"])
 def test_an_item_of_book_ids_is_an_id(value: object) -> None:
-    assert read({"bookIds": [1, value]}) == (400, "bookIds must be an integer id")
+    assert read({"bookIds": [1, value]}) == (400, "bookIds[1] must be an integer id")
 
 
 def test_only_the_first_items_of_a_long_list_are_named() -> None:
@@ -194,6 +194,7 @@ def test_only_the_first_items_of_a_long_list_are_named() -> None:
 
 NO_LIST = "bookIds must be an array of integers"
 NO_OBJECTS = "remindDates must be an array of objects"
+NO_OBJECT = "remindDates[1] must be an object of date and time"
 OUTSIDE = "remindDates must lie between startDate and endDate"
 BOUNDS: dict[str, tuple[Changed, str]] = {
     "bookIds is text": ({"bookIds": "1,2"}, NO_LIST),
@@ -209,8 +210,8 @@ BOUNDS: dict[str, tuple[Changed, str]] = {
     "remindDates is blank": ({"remindDates": ""}, NO_OBJECTS),
     "remindDates is an object": ({"remindDates": REMINDER}, NO_OBJECTS),
     "remindDates is false": ({"remindDates": False}, NO_OBJECTS),
-    "remindDates holds text": ({"remindDates": [REMINDER, "2026/11/23"]}, NO_OBJECTS),
-    "remindDates holds a list": ({"remindDates": [[]]}, NO_OBJECTS),
+    "remindDates holds text": ({"remindDates": [REMINDER, "2026/11/23"]}, NO_OBJECT),
+    "remindDates holds a list": ({"remindDates": [REMINDER, []]}, NO_OBJECT),
 }
 
 

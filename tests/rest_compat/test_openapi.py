@@ -139,7 +139,7 @@ KEY = {"idempotency-key": "a-key"}
 
 # The request behind every example: who asks, method, path, and what else it says.
 REQUESTS: dict[tuple[str, str, str, str], tuple[str, str, dict[str, Any]]] = {
-    ("GET", SESSIONS, "200", "future"): ("client", "?time-state=FUTURE", {}),
+    ("GET", SESSIONS, "200", "nullMembers"): ("client", "?time-state=FUTURE", {}),
     ("GET", SESSIONS, "200", "running"): ("client", "?time-state=RUNNING&size=1", {}),
     ("GET", SESSIONS, "200", "none"): ("client", "?time-state=COMPLETED", {}),
     ("GET", SESSIONS, "400", "timeState"): ("client", "?time-state=running", {}),

@@ -47,7 +47,7 @@ NOT_JSON: dict[str, bytes] = {
     "single quotes": b"{'sessionId': 1}",
     "a form": b"sessionId=1&bookIds=1",
     "NaN": b'{"sessionId": NaN}',
-    "a byte order mark": b"\xef\xbb\xbf" + body(),
+    "two byte order marks": b"\xef\xbb\xbf" * 2 + body(),
     "invalid UTF-8": body(title="?").replace(b'"?"', b'"\xff"'),
     "UTF-16": body().decode().encode("utf-16"),
     "half a surrogate pair": body(title="?").replace(b'"?"', b'"\\ud800"'),
@@ -73,6 +73,8 @@ EMPTY: dict[str, bytes] = {
     "spaces": b"  ",
     "line breaks": b"\r\n\t ",
     "JSON null": b"null",
+    "a byte order mark": b"\xef\xbb\xbf",
+    "a byte order mark before an object": b"\xef\xbb\xbf {}",
     "JSON null among spaces": b" null\n",
     "an object without members": b"{}",
 }
@@ -183,7 +185,7 @@ BODIES: dict[str, tuple[bytes, dict[str, str], tuple[int, str]]] = {
     "books before dates": (
         body(bookIds=["1"], **UNREADABLE),
         JSON,
-        (400, "bookIds must be an integer id"),
+        (400, "bookIds[0] must be an integer id"),
     ),
     "dates before the session": (body(sessionId="1", **UNREADABLE), JSON, START_REFUSED),
     "start before end": (body(endTime="25:61", **UNREADABLE), JSON, START_REFUSED),

@@ -48,8 +48,8 @@ PAGES = {
     "size=1&page=44": envelope([1], False, True, 45, 1, 44),
     # past what an offset of 32 bits reaches
     "page=107374183": envelope([], False, True, 3, 20, 107374183),
-    "page=2147483648&size=1": envelope([], False, True, 45, 1, 2147483648),
-    "page=999999999999999999&size=100": envelope([], False, True, 1, 100, 999999999999999999),
+    "page=2147483648&size=1": envelope([], False, True, 45, 1, 2147483647),
+    "page=999999999999999999&size=100": envelope([], False, True, 1, 100, 2147483647),
     "page=two&size=101": envelope(newest(45), True, True, 1, 100, 0),
 }
 
@@ -101,7 +101,9 @@ PARAMETERS = {
     "size=-5": (0, 1),
     "page=-1": (0, 20),
     "page=-2147483649": (0, 20),
-    f"page={10**18}": (10**17, 20),  # only the first 18 digits are read
+    "page=2147483647": (2147483647, 20),
+    "page=2147483648": (2147483647, 20),
+    f"page={10**30}": (2147483647, 20),
     f"size={10**30}": (0, 100),
     # unusable
     "page=&size=": (0, 20),

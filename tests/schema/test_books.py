@@ -157,8 +157,8 @@ def begins_with_s() -> list[int]:
 @pytest.mark.once_on_postgresql
 @pytest.mark.parametrize(
     ("module", "expected"),
-    [("2", 5), (global_id("Module", 2), 5), (global_id("Book", 2), 0), ("x", 0), (str(2**63), 0)],
-    ids=["plain", "global", "of another kind", "no id", "behind the largest id"],
+    [("2", 5), (global_id("Module", 2), 5), (str(2**63), 0)],
+    ids=["plain", "global", "behind the largest id"],
 )
 def test_the_module_filter_accepts_both_forms_of_an_id(shelf: Gateway, module: str, expected: int) -> None:
     query = "query($module: ID) { books(moduleId: $module) { totalCount } }"

@@ -140,9 +140,11 @@ OWN = [(each.query, json.loads(each.variables or "{}")) for each in EXAMPLES] + 
         routes.ASSIGN_HOMEWORK,
     )
 ]
+OF_TYPES = "{ kind name ofType " * 16 + "{ kind name }" + " }" * 16  # some tools nest more than graphql-js
 INTROSPECTION = [
     get_introspection_query(),
     get_introspection_query(descriptions=False),
+    f"{{ __schema {{ types {{ fields {{ args {{ type {OF_TYPES} }} type {OF_TYPES} }} }} }} }}",
     get_introspection_query(
         specified_by_url=True,
         directive_is_repeatable=True,

@@ -11,7 +11,7 @@ import pytest
 
 from tests.callers import Gateway
 from tests.factories import NOW, a_session, a_world
-from tests.schema.worlds import a_full_world, global_id, numbers
+from tests.schema.worlds import a_full_world, global_id, numbers, refusal
 
 STATES = (None, "RUNNING", "FUTURE", "COMPLETED")
 QUERY = """query($timeState: TimeState, $status: AssignmentStatus, $sessionId: ID, $clientId: ID) {
@@ -98,15 +98,36 @@ def test_the_client_filter_accepts_both_forms_of_an_id(standing: Gateway, form: 
     assert found == {"totalCount": 2, "nodes": [{"legacyId": "6"}, {"legacyId": "4"}]}
 
 
-@pytest.mark.parametrize(
-    "text",
-    ["", "x", "0", "-1", "999", str(2**63), str(10**19), global_id("Book", 1), global_id("Session", 5)],
-)
 @pytest.mark.parametrize("argument", ["sessionId", "clientId"])
-def test_an_unknown_id_matches_nothing(standing: Gateway, argument: str, text: str) -> None:
+@pytest.mark.parametrize("text", ["0", "5", "999", str(2**63), str(10**19)])
+def test_an_unknown_or_foreign_id_matches_nothing(standing: Gateway, argument: str, text: str) -> None:
     assert standing.as_caregiver(1).data(QUERY, **{argument: text}) == {
         "assignments": {"totalCount": 0, "nodes": []}
     }
+
+
+@pytest.mark.parametrize("text", ["", "x", "-1", global_id("Book", 1), global_id("Nothing", 1), "Session:1"])
+@pytest.mark.parametrize(
+    ("argument", "call"),
+    [
+        ("sessionId", "assignments(sessionId: $id)"),
+        ("clientId", "assignments(clientId: $id)"),
+        ("clientId", "submissions(clientId: $id)"),
+        ("clientId", "auditEvents(clientId: $id)"),
+        ("moduleId", "books(moduleId: $id)"),
+    ],
+)
+def test_an_id_of_another_type_in_a_filter_is_an_error(
+    standing: Gateway, argument: str, call: str, text: str
+) -> None:
+    """An empty list would hide the mistake."""
+    query = f"query($id: ID!) {{ found: {call} {{ totalCount }} }}"
+
+    response = standing.as_caregiver(1).graphql(query, id=text)
+
+    kind = argument.removesuffix("Id")
+    error = refusal("UNREADABLE", f"{argument} must be the id of a {kind}", "found", column=19)
+    assert response == {"data": None, "errors": [error]}
 
 
 def test_filters_apply_to_every_page(standing: Gateway) -> None:

@@ -67,8 +67,8 @@ REQUESTS: dict[str, list[Any]] = {
     ],
     "a body that is not JSON": [b"", b"NONSENSE", b'{"query":', b'{"query": "\xff"}'],
     "a document that does not parse": [{"query": "{"}, {"query": " "}, {"query": "{ 8a }"}],
+    "a batch (an array of requests)": [b"[]", b'[{"query": "{ __typename }"}]'],
     "malformed parameters": [
-        b"[]",
         {"qeury": "{ __typename }"},
         {"query": 7},
         {"query": TEXT, "variables": [7]},

@@ -1,15 +1,16 @@
 """Caregiver, Client and Viewer."""
 
 import strawberry
-from strawberry import field
+from strawberry import ID, field
 
 from app.care.context import Role
 from app.care.people import get_myself
+from app.care.subscriptions import get_last_event_id
 from app.db.tables import Caregiver as CaregiverTable
 from app.db.tables import Client as ClientTable
 from app.schema.selection import Info, selected_rows
 from app.schema.types.progress import Progress, ScorePoint, progress_field, score_history_field
-from app.schema.types.scalars import Node
+from app.schema.types.scalars import Node, global_id
 
 
 @strawberry.type(description="A caregiver, who opens sessions and assigns homework.")
@@ -40,3 +41,10 @@ class Viewer:
     @field(description="The viewer as a client; null for a caregiver.", graphql_type=Client | None)
     async def client(self, info: Info) -> object:
         return await get_myself(info.context, Role.CLIENT, selected_rows(info, ClientTable))
+
+    @field(
+        description="Id of an event, at least a minute old. A subscription with it as `after` misses no"
+        " change since this response; its first events may be in the response already."
+    )
+    async def last_event_id(self, info: Info) -> ID:
+        return ID(global_id("Event", await get_last_event_id(info.context)))

@@ -16,6 +16,7 @@ import strawberry
 from strawberry import ID, argument, field
 
 from app.care.bounds import BLANK_ID
+from app.care.errors import InvalidValue
 from app.db.reader.plans import Row
 from app.db.reader.selection import Order
 from app.db.tables import MAX_ID, Table
@@ -103,9 +104,13 @@ def read_global_id(text: str) -> tuple[str, int] | None:
     return kind, number
 
 
-def read_optional_id(text: str | None, table: Table) -> int | None:
-    """None if not given; 0, which no row has, for an invalid id."""
-    return None if text is None else read_id(text, table) or 0
+def read_filter_id(text: str | None, table: Table, argument: str) -> int | None:
+    """None if not given; 0, which no row has, for a number that is too large. Rejects an id of another kind,
+    which would match nothing: it is a mistake in the app."""
+    number = None if text is None else read_id(text, table)
+    if text is not None and number is None and not (text.isascii() and text.isdigit()):
+        raise InvalidValue(argument, f"must be the id of a {table.__name__.lower()}")
+    return None if text is None else number or 0
 
 
 def read_input_id(text: str, table: Table) -> int | None:

@@ -1,0 +1,65 @@
+// The answers to one assignment, and the feedback on the newest attempt.
+
+import { useMutation, useQuery } from "@apollo/client/react";
+import type { FormEvent } from "react";
+import type { UserErrorCode } from "../made/typescript/graphql.ts";
+import { GIVE_FEEDBACK, SUBMISSION } from "./operations.ts";
+
+function textOf(code: UserErrorCode): string {
+  if (code === "NOT_RUNNING") return "The session is closed.";
+  if (code === "WRONG_STATE") return "The homework was reopened.";
+  return "This could not be saved."; // also for codes of later versions
+}
+
+const focus = (heading: HTMLElement | null) => heading?.focus(); // once, because it is always the same function
+
+export function Submission({ id }: { id: string }) {
+  const { data, error } = useQuery(SUBMISSION, {
+    variables: { id },
+    fetchPolicy: "cache-and-network",
+    errorPolicy: "all",
+  });
+  const [give, { data: given, error: failure, loading }] = useMutation(GIVE_FEEDBACK, { errorPolicy: "all" });
+  const assignment = data?.assignment;
+  if (!assignment) {
+    return error ? <p role="alert">This assignment cannot be loaded.</p> : <p role="status">Loading…</p>;
+  }
+  const [newest] = assignment.status === "COMPLETE" ? assignment.answerSets : [];
+  const problem = given?.giveFeedback.userErrors[0];
+
+  function submit(event: FormEvent<HTMLFormElement>) {
+    event.preventDefault(); // unlike `action`, keeps the text if it is rejected
+    const text = String(new FormData(event.currentTarget).get("text"));
+    void give({ variables: { input: { answerSetId: newest!.id, text } } });
+  }
+
+  return (
+    <article aria-labelledby="title">
+      <h2 id="title" tabIndex={-1} ref={focus}>
+        {assignment.name}
+      </h2>
+      <p>{assignment.client.name}</p>
+      {!newest && <p>Not submitted yet.</p>}
+      <dl>
+        {newest?.answers.map(({ questionText, answer }) => (
+          <div key={questionText}>
+            <dt>{questionText}</dt>
+            <dd>{answer}</dd>
+          </div>
+        ))}
+      </dl>
+      {newest && (
+        <form onSubmit={submit} key={newest.feedback?.text}>
+          <label className="field">
+            Feedback
+            <textarea name="text" rows={4} required maxLength={10_000} defaultValue={newest.feedback?.text} />
+          </label>
+          <button disabled={loading}>Give feedback</button>
+          {problem && <p role="alert">Not saved. {textOf(problem.code)}</p>}
+          {failure && <p role="alert">Not saved. Check the connection and try again.</p>}
+          {given && !problem && <p role="status">Saved</p>}
+        </form>
+      )}
+    </article>
+  );
+}

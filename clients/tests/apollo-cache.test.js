@@ -1,0 +1,167 @@
+// The cache of Apollo Client, set up as docs/clients.md shows.
+
+import { gql } from "@apollo/client";
+import assert from "node:assert/strict";
+import { after, test } from "node:test";
+import { firstValueFrom } from "rxjs";
+import { assign, caregiver, graphql, whileAssigning } from "../helpers/service.js";
+import { sent } from "../helpers/wire.js";
+import { apollo } from "../setups/apollo.ts";
+import { reloading } from "../setups/reloading.ts";
+
+const { client, close } = apollo(graphql, async () => caregiver);
+after(close);
+
+const listOf = (selection) => gql`
+  query List($after: String) {
+    assignments(timeState: RUNNING, first: 1, after: $after) {
+      totalCount
+      ${selection}
+      pageInfo { hasNextPage endCursor }
+    }
+  }
+`;
+const NODES = listOf("nodes { id name }");
+const EDGES = listOf("edges { node { id name } }");
+const BOTH = listOf("nodes { id name } edges { cursor node { id } }");
+
+const byNodes = ({ nodes }) => nodes.map(({ name }) => name);
+const byEdges = ({ edges }) => edges.map(({ node }) => node.name);
+const ALL = ["Three good things", "Evening routine", "Mood check", "Sleep diary"];
+
+for (const [form, query, names] of [
+  ["nodes", NODES, byNodes],
+  ["edges", EDGES, byEdges],
+  ["both", BOTH, byNodes],
+]) {
+  test(`Apollo Client, by ${form}: fetchMore adds each page to the list`, async () => {
+    await client.clearStore();
+    const list = client.watchQuery({ query });
+    const shown = list.subscribe(() => {});
+    let page = (await list.refetch()).data.assignments;
+    assert.deepEqual(names(page), ALL.slice(0, 1));
+
+    while (page.pageInfo.hasNextPage) {
+      await list.fetchMore({ variables: { after: page.pageInfo.endCursor } });
+      page = client.readQuery({ query }).assignments;
+    }
+
+    assert.deepEqual(names(page), ALL);
+    assert.equal((page.edges ?? ALL).length, 4);
+    shown.unsubscribe();
+  });
+}
+
+test("Apollo Client: a list by edges and a list by nodes show each other's pages", async () => {
+  await client.clearStore();
+  const { data } = await client.query({ query: NODES });
+
+  await client.query({
+    query: EDGES,
+    variables: { after: data.assignments.pageInfo.endCursor },
+    fetchPolicy: "network-only",
+  });
+
+  assert.deepEqual(byNodes(client.readQuery({ query: NODES }).assignments), ALL.slice(0, 2));
+  assert.deepEqual(byEdges(client.readQuery({ query: EDGES }).assignments), ALL.slice(0, 2));
+});
+
+test("Apollo Client: a list that is fetched again begins with its first page", async () => {
+  await client.clearStore();
+  const { data } = await client.query({ query: NODES });
+  const variables = { after: data.assignments.pageInfo.endCursor };
+  await client.query({ query: NODES, variables, fetchPolicy: "network-only" });
+  assert.equal(client.readQuery({ query: NODES }).assignments.nodes.length, 2);
+
+  await client.query({ query: NODES, fetchPolicy: "network-only" });
+
+  assert.deepEqual(byNodes(client.readQuery({ query: NODES }).assignments), ALL.slice(0, 1));
+});
+
+test("Apollo Client: what fetches a list again keeps the loaded pages, and runs once more for what comes meanwhile", async () => {
+  await client.clearStore();
+  const query = gql`
+    query ($first: Int = 1, $after: String) {
+      assignments(timeState: RUNNING, first: $first, after: $after) {
+        nodes { id name }
+        pageInfo { hasNextPage endCursor }
+      }
+    }
+  `;
+  const list = client.watchQuery({ query });
+  const lengths = [];
+  const shown = list.subscribe(({ data }) => data?.assignments && lengths.push(data.assignments.nodes.length));
+  const { data } = await list.refetch();
+  await list.fetchMore({ variables: { after: data.assignments.pageInfo.endCursor } });
+  const reload = reloading(client, query, "assignments");
+
+  const requests = await sent(() => Promise.all([reload(), reload(), reload()]));
+
+  assert.deepEqual(requests, ["POST by hash: 200", "POST by hash: 200"]);
+  assert.deepEqual(byNodes(client.readQuery({ query }).assignments), ALL.slice(0, 2));
+  assert.deepEqual(lengths, lengths.toSorted()); // never shorter in between
+  shown.unsubscribe();
+});
+
+test("Apollo Client: a query and a subscription after its last event leave no gap", async () => {
+  const start = gql`{ viewer { lastEventId } assignments(first: 1) { totalCount } }`;
+  const changes = gql`subscription ($after: ID) { assignmentChanged(after: $after) { id what } }`;
+  const { data } = await client.query({ query: start, fetchPolicy: "network-only" });
+  await assign([4]);
+
+  const variables = { after: data.viewer.lastEventId };
+  const event = await firstValueFrom(client.subscribe({ query: changes, variables }));
+
+  assert.equal(event.data.assignmentChanged.what, "ASSIGNED");
+});
+
+test("Apollo Client: pages by number are kept apart", async () => {
+  const query = gql`
+    query Page($offset: Int) {
+      sessions(first: 1, offset: $offset) { nodes { id title } }
+    }
+  `;
+  const titleAt = async (offset) =>
+    (await client.query({ query, variables: { offset } })).data.sessions.nodes.map(({ title }) => title);
+
+  assert.deepEqual(await titleAt(0), ["First steps"]);
+  assert.deepEqual(await titleAt(1), ["Staying well"]);
+  assert.deepEqual(await titleAt(0), ["First steps"]);
+});
+
+test("Apollo Client: a query of a total does not make the list empty", async () => {
+  await client.query({ query: gql`{ books { totalCount } }` });
+  const query = gql`{ books { nodes { id name } } }`;
+
+  assert.equal(client.readQuery({ query }), null);
+  assert.equal((await client.query({ query })).data.books.nodes.length, 4);
+  assert.equal(client.readQuery({ query: gql`{ books { totalCount } }` }).books.totalCount, 4);
+});
+
+for (const [type, one, other] of [
+  ["Viewer", "viewer { role }", "viewer { timeZone }"],
+  ["Progress", "clients { nodes { id progress { assignmentCount } } }", "clients { nodes { id progress { lateAssignmentCount } } }"],
+  ["Lateness", "assignment(id: 1) { id lateness { state } }", "assignment(id: 1) { id lateness { seconds } }"],
+]) {
+  test(`Apollo Client: queries of different fields of ${type} keep each other's`, async () => {
+    const [first, second] = [one, other].map((fields) => ({ query: gql`{ ${fields} }` }));
+    await client.query(first);
+    await client.query(second);
+
+    const requests = await sent(async () => Promise.all([client.query(first), client.query(second)]));
+
+    assert.deepEqual(requests, []);
+  });
+}
+
+test("Apollo Client: events are not kept", async () => {
+  const query = gql`
+    subscription ($after: ID) { assignmentChanged(after: $after) { id what assignment { id name } } }
+  `;
+
+  await whileAssigning(firstValueFrom(client.subscribe({ query })));
+
+  const kinds = Object.keys(client.cache.extract()).map((key) => key.split(":")[0]);
+  assert.ok(kinds.includes("Assignment"));
+  assert.ok(!kinds.includes("AssignmentChange"));
+});
