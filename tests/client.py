@@ -15,7 +15,7 @@ from anyio.from_thread import BlockingPortal, start_blocking_portal
 from starlette.testclient import TestClient
 
 from app.http.router import Router
-from tests.leftovers import State, leftovers_of, open_streams
+from tests.leftovers import State, open_streams, reject_leftovers
 from tests.patience import PATIENCE
 
 Message = dict[str, Any]
@@ -127,7 +127,7 @@ def open_client(app: Router) -> Iterator[Client]:
                 yield client
         finally:
             portal.call(cancel_others, before)
-        assert portal.call(leftovers, app, client.app_state) == {}
+        portal.call(check, app, client.app_state)
         assert open_streams() == streams
 
 
@@ -135,8 +135,8 @@ async def tasks() -> set[Any]:
     return asyncio.all_tasks()
 
 
-async def leftovers(app: Router, state: State) -> dict[str, Any]:
-    return leftovers_of(app, state)
+async def check(app: Router, state: State) -> None:
+    reject_leftovers(app, state)
 
 
 async def cancel_others(known: set[Any]) -> None:

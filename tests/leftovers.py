@@ -18,9 +18,9 @@ from app.telemetry import counters
 State = dict[str, Any]
 
 
-def leftovers_of(app: Any, state: State) -> dict[str, Any]:
-    """By name, everything that is not as it was at the start. The service has been closed; `state` is that of
-    its lifespan."""
+def reject_leftovers(app: Any, state: State) -> None:
+    """Fails unless everything is as it was at the start. The service has been closed; `state` is that of its
+    lifespan."""
     groups = [of_requests(state["admission"])]
     if "authenticator" in state:
         authenticator: Authenticator = state["authenticator"]
@@ -32,7 +32,8 @@ def leftovers_of(app: Any, state: State) -> dict[str, Any]:
             of_sqlite(db) if hasattr(db, "writer") else of_postgres(db),
             of_caches(app, authenticator),
         ]
-    return {name: value for group in groups for name, value in group if value}
+    found = {name: value for group in groups for name, value in group if value}
+    assert not found, found
 
 
 def of_requests(admission: AdmissionControl) -> Iterator[tuple[str, Any]]:
