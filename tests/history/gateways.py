@@ -55,6 +55,7 @@ def started(
 ) -> Iterator["Gateways"]:
     """`prepare` is called first in each process."""
     load(url, a_world())
+    raw.begin_large_ids(url)
     with ExitStack() as stack:
         gateways = Gateways(url, folder, stack, prepare)
         for _ in range(number):
