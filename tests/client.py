@@ -15,6 +15,7 @@ from anyio.from_thread import BlockingPortal, start_blocking_portal
 from starlette.testclient import TestClient
 
 from app.http.router import Router
+from tests.leftovers import State, open_streams, reject_leftovers
 from tests.patience import PATIENCE
 
 Message = dict[str, Any]
@@ -114,9 +115,10 @@ class Client(TestClient):
 
 @contextmanager
 def open_client(app: Router) -> Iterator[Client]:
-    """Starts the application; at the end stops it and cancels its remaining tasks."""
+    """Starts the application; at the end stops it, cancels its remaining tasks, and checks that it has given
+    everything back."""
     with LOOPS.one() as portal:
-        before = portal.call(tasks)
+        before, streams = portal.call(tasks), open_streams()
         try:
             with (
                 portal.wrap_async_context_manager(app.pages.router.lifespan_context(app.pages)) as state,
@@ -125,10 +127,16 @@ def open_client(app: Router) -> Iterator[Client]:
                 yield client
         finally:
             portal.call(cancel_others, before)
+        portal.call(check, app, client.app_state)
+        assert open_streams() == streams
 
 
 async def tasks() -> set[Any]:
     return asyncio.all_tasks()
+
+
+async def check(app: Router, state: State) -> None:
+    reject_leftovers(app, state)
 
 
 async def cancel_others(known: set[Any]) -> None:

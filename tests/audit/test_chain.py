@@ -6,7 +6,7 @@ from datetime import datetime
 import pytest
 
 from app.care.audit import seal
-from app.db.audit.chain import MAX_SEALED
+from app.db.audit.chain import MAX_SEALED, finding_newest, sealing
 from app.db.audit.records import Record, recording
 from app.db.audit.verifying import Verdict, verifying
 from app.db.drivers.factory import open_database
@@ -220,6 +220,20 @@ def test_a_record_that_is_committed_late_is_sealed(database_url: str) -> None:
     asyncio.run(run())
     assert raw.run(database_url, "SELECT last_record_id, record_count FROM audit_seal") == [(3, 3)]
     assert verified(database_url).faults == []
+
+
+def test_records_after_the_newest_one_wait_for_the_next_seal(database_url: str) -> None:
+    """Before one of them, a record with a smaller id may still be committed."""
+    run_write(database_url, recording(records(2)))
+    newest = run_write(database_url, finding_newest())
+    run_write(database_url, recording(records(3)))
+
+    run_write(database_url, sealing(newest, NOW))
+
+    assert newest == 2
+    assert raw.run(database_url, "SELECT last_record_id, record_count FROM audit_seal") == [(2, 2)]
+    verdict = verified(database_url)
+    assert (verdict.unsealed, verdict.faults) == (3, [])
 
 
 INSERT = (

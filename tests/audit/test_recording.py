@@ -405,6 +405,8 @@ def test_callers_of_a_stopped_recorder_get_an_error(database_url: str) -> None:
         assert recorder.work
         recorder.work.cancel()
         done, _ = await asyncio.wait([*waiting, late], timeout=PATIENCE)
+        async with asyncio.timeout(PATIENCE):
+            await recorder.keep(a_record(3))  # begins again
         await db.close()
         return [each.exception() for each in done]
 

@@ -152,6 +152,28 @@ def test_a_position_does_not_remember_events_for_long(url: str, kind: str) -> No
     assert (position.floor, position.seen) == (newest_event(url), frozenset())
 
 
+@only_postgresql
+def test_a_position_is_forgotten_although_some_transaction_is_always_open(url: str) -> None:
+    """The transactions that were open at one moment have ended, and later ones do not matter."""
+
+    async def use(db: Database) -> EventPosition:
+        subscriber = Subscriber(db)
+        await subscriber.start()
+        opened = AsyncExitStack()
+        for session in range(1, SESSIONS + 1):
+            following = AsyncExitStack()
+            await following.enter_async_context(uncommitted(url, assign(session)))
+            await opened.aclose()
+            opened = following
+            await subscriber.poll()
+        async with opened:
+            return subscriber.position
+
+    position = with_database(url, use)
+
+    assert (position.floor > 0, len(position.seen) < SESSIONS // 2) == (True, True)
+
+
 def newest_event(url: str) -> int:
     return int(raw.run(url, "SELECT max(id) FROM event")[0][0])
 

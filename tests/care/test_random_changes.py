@@ -27,6 +27,7 @@ from tests.callers import load
 from tests.care.actions import OPTIONS, a_catalogue, answers_of, as_caregiver, as_client, consistent_rows
 from tests.care.model import Model
 from tests.care.model_rows import compare
+from tests.db import raw
 from tests.factories import DAY, HOUR, NOW
 
 STEPS = 800
@@ -207,6 +208,7 @@ async def code_of(change: Any) -> str | None:
 @pytest.mark.parametrize("seed", range(2))
 def test_random_changes_have_the_outcome_of_the_model(database_url: str, seed: int) -> None:
     load(database_url, a_catalogue())
+    raw.begin_large_ids(database_url)
 
     async def run() -> None:
         db = await open_database(database_url)

@@ -7,9 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from app.db.admin.sequences import skipping_ids
+from app.db.admin.tombstones import Mark, reading_tombstones, saving_tombstone
 from app.db.moments import moment_as_text
+from app.db.tables import TombstoneState
 from app.settings import Settings
-from tests.callers import load, run_read
+from tests.callers import load, run_read, run_write
 from tests.cli.conftest import Command, assert_rejected
 from tests.conftest import fresh_database
 from tests.database_rows import all_rows
@@ -214,6 +217,29 @@ def test_no_new_person_gets_the_id_of_an_erased_one(command: Command, tmp_path: 
     )
 
     assert (added.exit_code, added.stdout) == (0, "3\n")
+
+
+@starting_with(a_world)
+def test_an_older_tombstone_gives_no_id_twice(command: Command, settings: Settings, tmp_path: Path) -> None:
+    """Ids up to 900 were given, to clients who are gone."""
+    run_write(settings.database, skipping_ids("client", 900))
+    file = tmp_path / "erased"
+    file.write_text("1\n")
+
+    command("tombstones", "apply", str(file))
+    added = command(
+        "account", "add", "--role", "client", "--user", "new", "--name", "New", "--oppt-id", "O-1"
+    )
+
+    assert (added.exit_code, added.stdout) == (0, "901\n")
+
+
+def test_an_erasure_is_not_overwritten(database_url: str) -> None:
+    """Two commands may save a tombstone of the same client at once."""
+    for state in (TombstoneState.ERASED, TombstoneState.DISABLED):
+        run_write(database_url, saving_tombstone("CLIENT", 2, Mark(state, NOW)))
+
+    assert run_read(database_url, reading_tombstones()) == {("CLIENT", 2): Mark(TombstoneState.ERASED, NOW)}
 
 
 # --- imports ---

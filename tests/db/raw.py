@@ -10,6 +10,7 @@ from app.db.drivers.interface import sqlite_path
 from app.db.tables import TABLES as ALL_TABLES
 
 NAMES = [table.name for table in ALL_TABLES]
+BEYOND_32_BITS = 3_000_000_000
 # Not in TABLES: a rejected request adds an audit record and changes nothing else.
 AUDIT_TABLES = [name for name in NAMES if name.startswith("audit_")]
 # Not in TABLES: the counts of the legacy paths.
@@ -34,6 +35,17 @@ async def run_on_postgres(url: str, statements: Sequence[str]) -> list[tuple[Any
         return [[tuple(row) for row in await connection.fetch(statement)] for statement in statements][-1]
     finally:
         await connection.close()
+
+
+def begin_large_ids(url: str) -> None:
+    """The next rows get ids that no integer of 32 bits can hold."""
+    numbered = [table.name for table in ALL_TABLES if table.autoincrement_column is not None]
+    if url.startswith("sqlite:///"):
+        run(url, "DELETE FROM sqlite_sequence")
+        rows = ", ".join(f"('{name}', {BEYOND_32_BITS})" for name in numbered)
+        run(url, f"INSERT INTO sqlite_sequence (name, seq) VALUES {rows}")
+    else:
+        run(url, *(f"SELECT setval('{name}_id_seq', {BEYOND_32_BITS})" for name in numbered))
 
 
 def row_counts(url: str) -> dict[str, int]:

@@ -93,6 +93,29 @@ def test_events_of_another_process_are_notified(url: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ["postgresql"], indirect=True)
+def test_events_are_announced_again_after_an_announcement_failed(
+    url: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """PostgreSQL has no `pg_notify` for a while."""
+    function = "ALTER FUNCTION pg_catalog.{}(text, text) RENAME TO {}"
+
+    async def run() -> Any:
+        async with followed(url) as (db, notifications, _):
+            await asyncio.to_thread(raw.run, url, function.format("pg_notify", "pg_away"))
+            await db.write(inserting_events(1, 1, 1, [2]))
+            while db.announcing is not None and not db.announcing.done():
+                await asyncio.sleep(0)
+            await asyncio.to_thread(raw.run, url, function.format("pg_away", "pg_notify"))
+            await db.write(inserting_events(1, 2, 4, [4]))
+            return await soon(notifications.get())
+
+    assert asyncio.run(run()) == [(1, 2)]
+    assert [record.message for record in caplog.records] == [
+        "new events could not be announced: UndefinedFunctionError"
+    ]
+
+
+@pytest.mark.parametrize("kind", ["postgresql"], indirect=True)
 def test_an_unknown_notification_makes_every_subscription_check(url: str) -> None:
     async def run() -> Any:
         async with followed(url) as (_, notifications, _):

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from app.db.drivers.interface import Database, DatabaseUnavailable, sqlite_path
+from app.db.drivers.sqlite import BUSY_SECONDS, Reader, connect_sqlite
 from app.db.sql import Steps
 from tests.db import raw
 from tests.db.small_steps import COUNT_MODULES, Broken, adding, counting, sql, with_database
@@ -71,6 +72,16 @@ def test_a_read_releases_its_connection_after_every_exception_of_an_operation(
         assert (occupancy.open, occupancy.idle) == (1, 1)
 
     with_database(database_url, use, readers=1, loop_read_ms=loop_read_ms)
+
+
+def test_connections_beyond_the_idle_ones_are_closed_after_many_reads_at_once(database_url: str) -> None:
+    async def use(db: Database) -> None:
+        for _ in range(3):
+            await asyncio.gather(*(db.read(threads_of(SLOW)) for _ in range(4)))
+            occupancy = db.occupancy()
+            assert (occupancy.open, occupancy.idle) == (2, 2)
+
+    with_database(database_url, use, readers=1, loop_read_ms=1)
 
 
 def test_a_long_read_continues_in_a_thread_while_the_loop_serves_others(database_url: str) -> None:
@@ -310,6 +321,20 @@ def test_a_read_waits_for_a_lock_in_a_thread(database_url: str, loop_read_ms: in
         assert await db.read(counting()) == 1
 
     with_database(database_url, use, loop_read_ms=loop_read_ms)
+
+
+def test_only_the_loop_does_not_wait_for_a_lock(database_url: str) -> None:
+    with closing(connect_sqlite(sqlite_path(database_url))) as connection:
+        reader = Reader(connection)
+
+        def timeout() -> int:
+            return int(connection.execute("PRAGMA busy_timeout").fetchone()[0])
+
+        reader.begin_on_loop(1)
+        on_loop = timeout()
+        reader.leave_loop()
+
+        assert (on_loop, timeout()) == (0, BUSY_SECONDS * 1000)
 
 
 def remove(url: str) -> None:

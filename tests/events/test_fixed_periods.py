@@ -59,17 +59,23 @@ def test_more_deliveries_than_one_batch_are_removed(with_webhook: Care) -> None:
         "INSERT INTO delivery (event_id, caregiver_id, client_id, state, attempts, next_date)"
         " SELECT id, caregiver_id, client_id, 'DELIVERED', 1, moment FROM event"
     )
+
+    clean_up_at(with_webhook, NOW)
+
+    assert with_webhook.deliveries() == []
+
+
+def test_more_idempotency_keys_than_one_batch_are_removed(care: Care) -> None:
     key = "SELECT 'CLIENT', a.id, 'graphql', 'key ' || b.id || ' ' || c.id || ' ' || d.id, '', ''"
-    with_webhook.rows(
+    care.rows(
         "INSERT INTO idempotency_key (role, viewer_id, contract, key, fingerprint, result, moment)"
         f" {key}, '2026-11-01T08:30:00.000000Z'"
         " FROM assignment a, assignment b, assignment c, assignment d"
     )
 
-    clean_up_at(with_webhook, NOW)
+    clean_up_at(care, NOW)
 
-    assert with_webhook.deliveries() == []
-    assert with_webhook.rows("SELECT count(*) FROM idempotency_key") == [(0,)]
+    assert care.rows("SELECT count(*) FROM idempotency_key") == [(0,)]
 
 
 def test_an_idempotency_key_is_removed_after_two_days(care: Care) -> None:

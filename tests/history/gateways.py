@@ -41,6 +41,7 @@ def started(
 ) -> Iterator["Gateways"]:
     """`prepare` is called first in each process."""
     load(url, a_world())
+    raw.begin_large_ids(url)
     with ExitStack() as stack:
         receiver = stack.enter_context(receiving())
         gateways = Gateways(url, folder, stack, prepare, receiver)

@@ -24,6 +24,7 @@ from app.settings import Environment, Settings
 from tests import keys
 from tests.callers import load
 from tests.factories import a_world
+from tests.leftovers import reject_leftovers
 from tests.live.processes import PATIENCE
 
 JSON = b"content-type: application/json\r\n"
@@ -193,6 +194,7 @@ def serve_app(
     finally:
         server.should_exit = True
         thread.join(PATIENCE)
+    reject_leftovers(app, server.lifespan.state)
 
 
 @contextmanager

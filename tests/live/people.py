@@ -71,9 +71,13 @@ class Stream:
     events: Iterator[dict[str, Any]]
 
     def receive(self) -> dict[str, Any]:
-        """The data of the next event, which has no errors."""
+        """The data of the next event, which has no errors. Raises Unavailable if the subscription could not
+        begin."""
         response = next(self.events)
-        assert "errors" not in response, response
+        errors = response.get("errors", [])
+        if any(error["extensions"]["code"] == "OVERLOADED" for error in errors):
+            raise Unavailable(errors)
+        assert not errors, response
         [data] = response["data"].values()
         return dict(data)
 

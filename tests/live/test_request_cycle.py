@@ -32,6 +32,7 @@ PLAIN = (b"content-type", b"text/plain")
 FAILED = (500, "close", b"Internal Server Error")
 NOTE = ContextVar("NOTE", default="nothing")
 MUCH = bytes(8 * 1024 * 1024)
+PART, NUMBER_OF_PARTS = MUCH[: 2 * 1024 * 1024], 10  # together more than a viewer's unsent bytes may be
 UPGRADE = (
     b"connection: upgrade\r\nupgrade: websocket\r\nsec-websocket-version: 13\r\n"
     b"sec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\n"
@@ -81,10 +82,11 @@ async def misbehaves(scope: Scope, receive: Receive, send: Send) -> None:
     """Starts a response, then action what the path says."""
     action = scope["path"].rpartition("/")[2]
     length = (b"content-length", b"10")
-    extra = [(b"x-name", b"a\r\nx-other: b")] if action == "header" else []
+    extra = [(b"x-name", b"a\r\nx-other: b")] if action.startswith("header") else []
     if action == "nothing":
         return
-    await send({"type": "http.response.start", "status": 200, "headers": [PLAIN, length, *extra]})
+    headers = [PLAIN, *extra] if action == "header-of-chunks" else [PLAIN, length, *extra]
+    await send({"type": "http.response.start", "status": 200, "headers": headers})
     if action == "fails":
         raise LookupError
     await send({"type": "http.response.body", "body": b"12345", "more_body": True})
@@ -102,6 +104,9 @@ async def sends_long_message(scope: Scope, receive: Receive, send: Send) -> None
     """Sends one long websocket message; the websocket stays open or is closed."""
     await receive()
     await send({"type": "websocket.accept"})
+    if scope["path"].endswith("one-by-one"):
+        for _ in range(NUMBER_OF_PARTS):
+            await send({"type": "websocket.send", "bytes": PART})
     count = 4 if scope["path"].endswith("several") else 1
     sending = [send({"type": "websocket.send", "bytes": MUCH}) for _ in range(count)]
     failed = [fault for fault in await asyncio.gather(*sending, return_exceptions=True) if fault]
@@ -205,7 +210,7 @@ def test_connection_close_is_confirmed_and_closes(edge: Edge) -> None:
         assert connection.read_to_end() == b""
 
 
-@pytest.mark.parametrize("action", ["nothing", "fails", "header"])
+@pytest.mark.parametrize("action", ["nothing", "fails", "header", "header-of-chunks"])
 def test_an_exception_before_the_response_is_a_500(edge: Edge, action: str) -> None:
     with edge.connection() as connection:
         response = connection.fetch(request("GET", f"/misbehaves/{action}"))
@@ -370,6 +375,17 @@ def test_messages_that_wait_for_a_client_count_for_its_viewer(edge: Edge) -> Non
             connection.wait()
 
     assert (counters.limits[limit] - before > 0, made) == (True, [0])
+
+
+def test_messages_that_the_client_has_read_count_no_more(app: Starlette) -> None:
+    with (
+        serve_app(app) as address,  # whose timeout is longer
+        Edge(*address, "").connection(receive_buffer=65536) as connection,
+    ):
+        assert connection.fetch(request("GET", "/much/one-by-one", UPGRADE)).status == 101
+        length = NUMBER_OF_PARTS * (len(PART) + 10)  # with the heads of the frames
+
+        assert len(connection.read(length)) == length
 
 
 @pytest.mark.parametrize(("length", "cost"), [(MESSAGE_BYTES - 1, 1), (15 * MESSAGE_BYTES, 16)])

@@ -1,5 +1,10 @@
-"""The old service cannot send a response without end. Each response on a connection has its own limits."""
+"""The old service cannot send a response without end. Each response on a connection has its own limits, and a
+read is repeated after a reset."""
 
+import select
+import socket
+import struct
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 
 import pytest
@@ -56,3 +61,25 @@ def test_reads_of_the_tools_name_them() -> None:
             connection.send("GET", "/", None, headers)
 
     assert [each.headers["user-agent"] for each in requests] == ["care-gateway-record/1", "app/1"]
+
+
+def respond_and_reset(listener: socket.socket) -> None:
+    connection, _ = listener.accept()
+    with connection:
+        connection.recv(65536)
+        connection.sendall(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n")
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+
+
+def test_a_read_is_repeated_if_it_cannot_be_sent_on_a_connection_that_was_reset() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener, ThreadPoolExecutor(1) as server:
+        listener.settimeout(30)
+        address = read_address(f"http://127.0.0.1:{listener.getsockname()[1]}")
+        with closing(Connection(address, timeout=30)) as connection:
+            for _ in range(2):
+                server.submit(respond_and_reset, listener)
+                assert connection.send("GET", "/", None, {}).status == 200
+                assert connection.connection is not None
+                poll = select.poll()
+                poll.register(connection.connection.sock, 0)
+                assert poll.poll(30_000)  # the reset has arrived

@@ -189,6 +189,18 @@ def test_a_change_between_two_answers_explains_only_itself(pair: Callable[..., P
     assert one.compare() == different(("status", "value"))
 
 
+def test_a_member_that_changes_now_and_then_is_no_noise() -> None:
+    counts, status = Counts({}), ("status", "value")
+    counts.learn(LIST_CLIENT_SESSIONS, [status])
+    counts.learn(LIST_CLIENT_SESSIONS, [status])
+    at_first = counts.is_noise(LIST_CLIENT_SESSIONS, status)
+
+    for _ in range(19):
+        counts.learn(LIST_CLIENT_SESSIONS, [])
+
+    assert (at_first, counts.is_noise(LIST_CLIENT_SESSIONS, status)) == (True, False)
+
+
 def test_a_status_that_changes_explains_the_difference(pair: Callable[..., Pair]) -> None:
     answers = iter([json_response({"id": 1})])
     one = pair(lambda request: next(answers, Response(404)), json_response({"id": 2}))

@@ -161,6 +161,15 @@ def test_the_counts_of_processes_add_up(settings: Settings) -> None:
     assert datetime.fromisoformat(str(last)) == NOW + HOUR
 
 
+@starting_with(a_world)
+def test_days_are_those_of_utc(settings: Settings) -> None:
+    """In the time zone of this process the next day has begun."""
+    with service(settings, now=NOW.replace(hour=23, minute=30)) as gateway:
+        gateway.as_caregiver(1).get(LISTED)
+
+    assert counted(settings) == [(TODAY, LIST, "CAREGIVER", "tests", 1)]
+
+
 def test_concurrent_writers_lose_no_calls(settings: Settings) -> None:
     async def write_at_once() -> None:
         db = await open_database(settings.database)

@@ -12,6 +12,7 @@ from app.settings import Settings
 from tests.answers import GIVE, LATE, REMARK, SAVE, SUBMIT, SUBMITTED, TEST, a_world_to_answer_in, to_answer
 from tests.callers import Caller, Gateway
 from tests.database_rows import stored
+from tests.db import raw
 from tests.rest_compat import legacy
 from tests.schema.limited import limited_gateway, only_budget
 from tests.schema.test_assign_homework import homework
@@ -124,6 +125,24 @@ def test_a_change_that_cannot_be_paid_is_not_made(limited: Gateway, name: str) -
     )
     assert int(response.headers["retry-after"]) >= 1
     assert stored(limited) == before
+
+
+def test_a_repetition_with_a_key_stores_nothing_and_pays_nothing_more(limited: Gateway) -> None:
+    """Also if the process ended before it stored the response."""
+    role, query, given, kib = CHANGES["description"]
+    caller, budget = caller_of(limited, role)
+
+    def change() -> float:
+        budget.left = POINTS
+        body = {"query": query, "variables": {"input": given}}
+        response = caller.request("POST", "/graphql", json=body, headers={"idempotency-key": "one"})
+        assert response.json()["data"]["updateSession"] == {"userErrors": []}
+        return price(response, budget)
+
+    first = change()
+    raw.run(limited.settings.database, "UPDATE idempotency_key SET status = NULL, body = NULL")
+
+    assert first - change() == 32 * kib
 
 
 def test_the_legacy_put_costs_the_same(limited: Gateway) -> None:

@@ -89,6 +89,10 @@ def test_an_ambiguous_local_time_means_the_first_one(berlin: Gateway) -> None:
         "2027-10-31T01:30:00Z",
         "2027-11-07T01:30:00Z",
     ]
+    assert starts(berlin, 2, 364, "2027-10-31T02:30:00+01:00") == [
+        "2027-10-31T01:30:00Z",
+        "2028-10-29T00:30:00Z",  # where it occurs twice again
+    ]
 
 
 @pytest.mark.sqlite_only

@@ -67,6 +67,18 @@ def test_a_value_that_equals_a_bound_is_in_its_bucket() -> None:
     assert buckets == {"1.0": 2, "2.0": 4, "4.0": 5, "+Inf": 6}
 
 
+def test_values_of_two_histograms_add_up() -> None:
+    """The durations of a route are those of all its methods and statuses."""
+    one, other = counters.Histogram(bounds=(1, 2)), counters.Histogram(bounds=(1, 2))
+    one.add(0.5)
+    other.add(1.5)
+    other.add(4)
+
+    one.add_all(other)
+
+    assert (one.counts, one.sum) == ([1, 1, 1], 6)
+
+
 @ON_SQLITE
 def test_rejections_are_counted_by_limit(measured: MeasuredGateway) -> None:
     caregiver = measured.as_caregiver(1)
