@@ -22,6 +22,7 @@ PAGES = {  # by path: the name in the header, and the name of the build's page
     "/openapi.html": ("REST", "rest"),
     "/schema": ("Schema", "site"),
     "/docs": ("Docs", "site"),
+    "/requests": ("Requests", "site"),
 }
 CURRENT = ' aria-current="page"'
 LOADING = "<p>Loading…</p><noscript>This page needs JavaScript.</noscript>"

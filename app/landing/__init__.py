@@ -1,4 +1,6 @@
-"""Routes that need no token: the start page, the OpenAPI description, the schema, the documentation."""
+"""Routes that need no token: the start page, the OpenAPI description, the schema, the documentation.
+
+Development adds the recent requests."""
 
 from collections.abc import Callable
 from datetime import datetime
@@ -14,18 +16,24 @@ from starlette.routing import Route
 from app.dev.assets import built_page, shell
 from app.dev.building import Built, Document
 from app.dev.quickstart import homework, quickstart_text
-from app.dev.tokens import tokens_for_visitor
+from app.dev.requests import RecentRequests
+from app.dev.tokens import is_local, tokens_for_visitor
 from app.landing.page import start_page
 from app.rest_compat.deprecation import deprecation_notice
 from app.schema.schema import Schema, schema_text
 from app.settings import Settings
 from app.version import own_version
 
+NOT_LOCAL = (Path(__file__).parent / "not_local.html").read_text(encoding="utf-8")
 YAML = (Path(__file__).parents[1] / "rest_compat/openapi.yaml").read_bytes()
 
 
 def landing_routes(
-    settings: Settings, schema: Schema, built: Built | None, clock: Callable[[], datetime]
+    settings: Settings,
+    schema: Schema,
+    built: Built | None,
+    clock: Callable[[], datetime],
+    recent: RecentRequests | None,
 ) -> list[Route]:
     """Production serves plain text only."""
 
@@ -54,6 +62,10 @@ def landing_routes(
             raise HTTPException(404)
         return built_page(built, "/schema" if path == "/schema" else "/docs", document=found)
 
+    async def requests(request: Request) -> Response:
+        html = recent.page() if recent and is_local(request.scope) else NOT_LOCAL
+        return shell(built, "/requests", Document("Requests", html))
+
     sdl = cache(lambda: schema_text(schema))
 
     async def schema_graphql(request: Request) -> Response:
@@ -66,7 +78,8 @@ def landing_routes(
         Route("/openapi.json", openapi_json),
     ]
     if settings.in_development:
-        routes += [Route("/docs", document), Route("/docs/{path:path}", document)]
+        routes += [Route(path, document) for path in ("/docs", "/docs/{path:path}")]
+        routes.append(Route("/requests", requests))
     if settings.shows_schema_to_anyone:
         routes += [Route("/schema.graphql", schema_graphql), Route("/schema", document)]
     return routes

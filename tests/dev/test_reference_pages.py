@@ -19,7 +19,7 @@ from tests.factories import NOW
 
 pytestmark = pytest.mark.sqlite_only
 
-PATHS = ("/", "/graphql", "/openapi.html", "/schema", "/docs")
+PATHS = ("/", "/graphql", "/openapi.html", "/schema", "/docs", "/requests")
 
 
 @pytest.fixture
@@ -98,6 +98,7 @@ def test_production_serves_the_description_and_no_page(folder: Path, settings: S
         "/openapi.html": 200,
         "/schema": 404,
         "/docs": 404,
+        "/requests": 404,
     }
     assert found["/openapi.html"].headers["content-type"] == "text/plain; charset=utf-8"
     assert found["/openapi.html"].text == found["/"].text
