@@ -36,7 +36,7 @@ from app.events.webhook import open_webhook
 from app.http.cors import AllowedOrigins
 from app.http.health import HEALTH_ROUTES
 from app.http.router import Router, respond_500
-from app.landing import landing_routes
+from app.landing import landing_routes, not_found_page
 from app.rest_compat.deprecation import deprecation_headers
 from app.rest_compat.routes import build_legacy
 from app.rest_compat.usage import Usage, write_usage
@@ -144,11 +144,13 @@ def create_app(
     built = read_built() if settings.in_development else None
     routes: list[BaseRoute] = [*HEALTH_ROUTES, *landing_routes(settings, schema, built, clock, recent)]
     page = None
+    handlers: dict[Any, Any] = {Exception: respond_500}
     if recent:
+        handlers[404] = not_found_page(built)
         page = page_maker(settings, built)
         routes.append(asset_route(built))
     origins = AllowedOrigins(settings.origins, loopback=settings.in_development)
-    pages = Starlette(routes=routes, lifespan=lifespan, exception_handlers={Exception: respond_500})
+    pages = Starlette(routes=routes, lifespan=lifespan, exception_handlers=handlers)
     pages.router.redirect_slashes = False  # many clients drop the body of a redirected POST
     app = Router(
         pages,

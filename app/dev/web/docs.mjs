@@ -52,7 +52,7 @@ export function renderDocs(root) {
   const groups = groupsOf(pages.get(START).tokens);
   showCards(pages.get(START).tokens);
   for (const { tokens } of pages.values()) nameLinks(tokens, pages);
-  const document = (path) => ({ title: pages.get(path).title, html: layout(path, pages, groups) });
+  const document = (path) => ({ title: pages.get(path).title, html: layout(path, pages, groups), text: textOf(path, pages) });
   return {
     documents: Object.fromEntries([...pages.keys()].map((path) => [urlOf(path), document(path)])),
     sections: [...pages].flatMap(([path, page]) => sectionsOf(urlOf(path), page)),
@@ -62,9 +62,17 @@ export function renderDocs(root) {
 function readPage(root, path) {
   const text = readFileSync(posix.join(root, path), "utf8");
   const asCode = `# ${basename(path)}\n\n\`\`\`\`${posix.extname(path).slice(1)}\n${text}\`\`\`\`\n`;
-  const tokens = markdown.parse(path.endsWith(".md") ? text : asCode, { path });
-  return { tokens, title: tokens[0].meta.title };
+  const source = path.endsWith(".md") ? text : asCode;
+  const tokens = markdown.parse(source, { path });
+  return { source, tokens, title: tokens[0].meta.title };
 }
+
+/** The Markdown of a page, with links to that of the others. */
+const textOf = (path, pages) =>
+  pages.get(path).source.replace(/\]\(([^()\s#]+)/g, (link, file) => {
+    const target = posix.join(posix.dirname(path), file);
+    return pages.has(target) ? `](${urlOf(target)}.md` : link;
+  });
 
 /** Links that show the name of a file show its title instead. */
 function nameLinks(tokens, pages) {
