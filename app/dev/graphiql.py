@@ -72,7 +72,13 @@ EXAMPLES: tuple[Example, ...] = (
     ),
     example("client", "Who am I", "WhoAmI"),
     example("client", "My homework and its questions", "MyHomework"),
-    example("client", "Save a draft", "SaveAnswers", {"input": DRAFT}),
+    example(
+        "client",
+        "Save a draft",
+        "SaveAnswers",
+        {"input": DRAFT},
+        hint="To save again, set revision to that of the draft in the response: another one is a conflict.",
+    ),
     example("client", "Submit answers", "SubmitAnswers", {"input": SUBMISSION}),
     example(
         "client",

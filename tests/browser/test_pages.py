@@ -12,7 +12,11 @@ import pytest
 
 from app.dev.graphiql import EXAMPLES, HOMEWORK, OPERATIONS, Example
 from tests.browser.chrome import Page
-from tests.browser.conftest import SCREENSHOTS, STORED, assert_no_errors_and_no_foreign_requests
+from tests.browser.conftest import (
+    SCREENSHOTS,
+    STORED,
+    assert_no_errors_and_no_foreign_requests,
+)
 from tests.live.processes import Served
 
 pytestmark = pytest.mark.browser
@@ -271,7 +275,8 @@ def test_a_tab_stores_the_kind_of_its_token_but_not_the_token(served: Served, pa
     assert "of-my-own" not in page.evaluate(STORED)
     page.reload()
     page.until("document.querySelector('.tokens').innerText.includes('Not signed in')")
-    assert page.evaluate(EDITED["request-headers"]) == ""
+    page.until(runs_as("own token"))
+    assert page.evaluate(EDITED["request-headers"]) == '{\n  "Authorization": "bearer "\n}'
 
     page.click(example("Watch my assignments"))
     run_tab(page, "assignmentChanged")
