@@ -4,6 +4,7 @@
 Production has none of these wrappers.
 """
 
+import re
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -182,7 +183,7 @@ NONE = '<tr><td colspan="7">No request yet.</td></tr>'
 
 
 def row(request: RecentRequest) -> str:
-    operation = escape(" ".join(request.query.split())[:SHOWN])
+    operation = escape(" ".join(re.sub(r"^#.*", "", request.query, flags=re.MULTILINE).split())[:SHOWN])
     if request.role:
         link = graphiql_link(request.query, request.variables, request.role)
         operation = f'<a href="{escape(link)}">{operation}</a>'

@@ -134,7 +134,7 @@ def test_a_listed_operation_opens_in_graphiql_with_its_variables_and_role_but_no
 def test_the_list_is_bounded_in_requests_and_in_their_length(demo: Gateway) -> None:
     long = "# " + "x" * 30_000
     caregiver(demo).post_graphql(f"{long}\n{{ viewer {{ role }} }}")
-    assert [line[1] for line in rows(demo)] == [long[:80]]
+    assert [line[1] for line in rows(demo)] == [""]
     assert links(demo) == []
 
     for number in range(KEPT):
