@@ -134,7 +134,8 @@ def test_in_a_narrow_window_the_rest_reference_shows_the_response(served: Served
     page.click(f"{section}.querySelector('.show-api-client-button')")
     page.until(f"{named('Send')} && !{named('', '.scalar-client .scalar-sidebar-toggle')}")
     page.click(named("Send"))
-    page.until("document.querySelector('.request-response-header').getBoundingClientRect().top < 400")
+    header = "[...document.querySelectorAll('.request-response-header')].at(-1)"
+    page.until(f"{header}.innerText.includes('200 OK') && {header}.getBoundingClientRect().top < 400")
     page.save_screenshot(SCREENSHOTS / "rest-sent-390.png")
     assert_no_errors_and_no_foreign_requests(served, page)
 

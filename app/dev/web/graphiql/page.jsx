@@ -28,7 +28,7 @@ globalThis.MonacoEnvironment = {
 
 const EDITOR_OPTIONS = {
   fontFamily: "var(--mono)",
-  fontSize: 12.5,
+  fontSize: 12,
   lineHeight: 19,
   wordWrap: "on",
   glyphMargin: false,
