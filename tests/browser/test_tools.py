@@ -252,13 +252,14 @@ def test_a_phone_shows_a_long_query_and_no_key_that_it_lacks(served: Served, pag
     )
     opened_graphiql(served, page, 390, 844)
     page.save_screenshot(SCREENSHOTS / "graphiql-15-phone.png")
+    assert page.evaluate("document.querySelector('.hint').textContent") == "Run the operation with ▶"
     assert page.evaluate("document.querySelector('.graphiql-query-editor').clientHeight") > 300
     assert page.evaluate("document.querySelectorAll('.graphiql-query-editor .view-line').length") > 12
     page.click(button("Show Examples"))
     page.click(example("Assign homework"))
     page.until("document.querySelector('[aria-label=Variables]').offsetHeight > 50")
     active = "document.querySelector('.graphiql-tab-active')"
-    page.until(f"{active}.textContent === 'AssignHomework'")
+    page.until(f"{active}.querySelector('.graphiql-tab-button').textContent === 'AssignHomework'")
     assert page.evaluate(f"{active}.getBoundingClientRect().right <= innerWidth")
     page.save_screenshot(SCREENSHOTS / "graphiql-16-phone-variables.png")
     assert STORED and page.errors == []
