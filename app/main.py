@@ -27,6 +27,7 @@ from app.db.drivers.sqlite import check_sqlite
 from app.dev.assets import asset_route
 from app.dev.building import read_built
 from app.dev.graphiql import page_maker
+from app.dev.requests import RecentRequests, measure, measured_schema
 from app.dev.tokens import has_own_keys, public_key, reject_own_key
 from app.engine.schema import EngineOptions
 from app.events.dispatcher import dispatching
@@ -35,7 +36,7 @@ from app.events.webhook import open_webhook
 from app.http.cors import AllowedOrigins
 from app.http.health import HEALTH_ROUTES
 from app.http.router import Router, respond_500
-from app.landing import landing_routes
+from app.landing import landing_routes, not_found_page
 from app.rest_compat.deprecation import deprecation_headers
 from app.rest_compat.routes import build_legacy
 from app.rest_compat.usage import Usage, write_usage
@@ -68,6 +69,9 @@ def create_app(
     vitals = Vitals()
     webhook = open_webhook(settings)
     schema = schema_of_service(settings.engine, engine_options_of(settings), *([tracing] if tracing else []))
+    recent = RecentRequests(clock) if settings.in_development else None
+    if recent:
+        schema = measured_schema(schema)
     documents = open_documents(settings, schema)
 
     @asynccontextmanager
@@ -87,6 +91,10 @@ def create_app(
                 stack.enter_context(tracing.opened())
             traced_db = tracing.wrap_database(db, settings.database) if tracing else db
             recorder = AuditRecorder(db) if settings.audit else None
+            if recent:
+                measure(db, "database", "read", "write")
+                if recorder:
+                    measure(recorder, "audit", "keep")
             if recorder:
                 stack.push_async_callback(recorder.rejections.close)
             notifier = Notifier(event_feed_of(db))
@@ -134,13 +142,15 @@ def create_app(
             }
 
     built = read_built() if settings.in_development else None
-    routes: list[BaseRoute] = [*HEALTH_ROUTES, *landing_routes(settings, schema, built, clock)]
+    routes: list[BaseRoute] = [*HEALTH_ROUTES, *landing_routes(settings, schema, built, clock, recent)]
     page = None
-    if settings.in_development:
+    handlers: dict[Any, Any] = {Exception: respond_500}
+    if recent:
+        handlers[404] = not_found_page(built)
         page = page_maker(settings, built)
         routes.append(asset_route(built))
     origins = AllowedOrigins(settings.origins, loopback=settings.in_development)
-    pages = Starlette(routes=routes, lifespan=lifespan, exception_handlers={Exception: respond_500})
+    pages = Starlette(routes=routes, lifespan=lifespan, exception_handlers=handlers)
     pages.router.redirect_slashes = False  # many clients drop the body of a redirected POST
     app = Router(
         pages,
@@ -159,6 +169,8 @@ def create_app(
         trace=tracing.request_span if tracing else None,
         vitals=vitals,
     )
+    if recent:
+        app.graphql, app.legacy = recent.recorded(app.graphql), recent.recorded(app.legacy)
     if tracing:  # the legacy contract has added its documents to the schema
         tracing.trace_operations(schema, documents.operation_names)
     return app

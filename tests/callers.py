@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from inspect import unwrap
 from typing import Any, TypeVar
 
 from httpx2 import Response
@@ -50,7 +51,7 @@ def opened(app: Router, reports_cost: bool = False) -> Iterator[Client]:
 
 
 def schema_of(app: Router) -> PreparingSchema:
-    schema: PreparingSchema = app.graphql.schema
+    schema: PreparingSchema = unwrap(app.graphql).schema
     return schema
 
 

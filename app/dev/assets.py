@@ -22,7 +22,9 @@ PAGES = {  # by path: the name in the header, and the name of the build's page
     "/openapi.html": ("REST", "rest"),
     "/schema": ("Schema", "site"),
     "/docs": ("Docs", "site"),
+    "/requests": ("Requests", "site"),
 }
+NOWHERE = ""  # no page of `PAGES`
 CURRENT = ' aria-current="page"'
 LOADING = "<p>Loading…</p><noscript>This page needs JavaScript.</noscript>"
 PLAIN_STYLE = (
@@ -60,7 +62,7 @@ def shell(
 ) -> HTMLResponse:
     head = PLAIN_STYLE
     if built:
-        page = built.pages[PAGES[here][1]]
+        page = built.pages["site" if here == NOWHERE else PAGES[here][1]]
         data = json.dumps(config or {}, ensure_ascii=False).translate(UNSAFE_IN_SCRIPT)
         head = (
             f'<link rel="stylesheet" href="{PREFIX}/{page.style}">\n'

@@ -49,6 +49,7 @@ class BuiltPage:
 class Document:
     title: str
     html: str
+    text: str = ""  # Markdown
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
+from urllib.parse import quote, urlencode
 
 from starlette.responses import HTMLResponse
 from starlette.types import Scope
@@ -71,7 +72,13 @@ EXAMPLES: tuple[Example, ...] = (
     ),
     example("client", "Who am I", "WhoAmI"),
     example("client", "My homework and its questions", "MyHomework"),
-    example("client", "Save a draft", "SaveAnswers", {"input": DRAFT}),
+    example(
+        "client",
+        "Save a draft",
+        "SaveAnswers",
+        {"input": DRAFT},
+        hint="To save again, set revision to that of the draft in the response: another one is a conflict.",
+    ),
     example("client", "Submit answers", "SubmitAnswers", {"input": SUBMISSION}),
     example(
         "client",
@@ -106,6 +113,13 @@ EXAMPLES: tuple[Example, ...] = (
         hint="Run it, then assign homework in another window: the event appears here.",
     ),
 )
+
+
+def graphiql_link(query: str, variables: dict[str, Any] | None, role: str) -> str:
+    """Opens the operation in GraphiQL with the demo token of the role. The browser sends no fragment."""
+    text = json.dumps(variables, indent=2, ensure_ascii=False) if variables else ""
+    state = {"query": query, "variables": text, "role": role}
+    return f"/graphql#{urlencode({name: value for name, value in state.items() if value}, quote_via=quote)}"
 
 
 def page_maker(settings: Settings, built: Built | None) -> Callable[[Scope], HTMLResponse]:

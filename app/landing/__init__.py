@@ -1,4 +1,6 @@
-"""Routes that need no token: the start page, the OpenAPI description, the schema, the documentation."""
+"""Routes that need no token: the start page, the OpenAPI description, the schema, the documentation.
+
+Development adds the recent requests, and a page for other paths."""
 
 from collections.abc import Callable
 from datetime import datetime
@@ -11,21 +13,38 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
-from app.dev.assets import built_page, shell
+from app.dev.assets import NOWHERE, built_page, shell
 from app.dev.building import Built, Document
 from app.dev.quickstart import homework, quickstart_text
-from app.dev.tokens import tokens_for_visitor
+from app.dev.requests import RecentRequests
+from app.dev.tokens import is_local, tokens_for_visitor
 from app.landing.page import start_page
 from app.rest_compat.deprecation import deprecation_notice
 from app.schema.schema import Schema, schema_text
 from app.settings import Settings
 from app.version import own_version
 
+LLMS = """\
+# Care Gateway
+
+> Care sessions, homework and answers over GraphQL, and over four legacy REST paths.
+
+- [GraphQL schema](/schema.graphql)
+- [OpenAPI description of the legacy paths](/openapi.yaml)
+"""  # https://llmstxt.org
+NOT_FOUND, NOT_LOCAL = (
+    (Path(__file__).parent / f"{name}.html").read_text(encoding="utf-8")
+    for name in ("not_found", "not_local")
+)
 YAML = (Path(__file__).parents[1] / "rest_compat/openapi.yaml").read_bytes()
 
 
 def landing_routes(
-    settings: Settings, schema: Schema, built: Built | None, clock: Callable[[], datetime]
+    settings: Settings,
+    schema: Schema,
+    built: Built | None,
+    clock: Callable[[], datetime],
+    recent: RecentRequests | None,
 ) -> list[Route]:
     """Production serves plain text only."""
 
@@ -47,12 +66,25 @@ def landing_routes(
         return built_page(built, "/openapi.html", {"tokens": tokens, "homework": homework(clock())})
 
     async def document(request: Request) -> Response:
-        """A page that the build has rendered."""
+        """A page that the build has rendered; below its path and `.md` its text."""
         path = request.scope["path"].rstrip("/")
-        found = built.documents.get(path) if built else None
-        if built and not found:
+        name = path.removesuffix(".md")
+        found = built.documents.get(name) if built else None
+        if built and (not found or (name != path and not found.text)):
             raise HTTPException(404)
+        if found and name != path:
+            return PlainTextResponse(found.text, media_type="text/markdown")
         return built_page(built, "/schema" if path == "/schema" else "/docs", document=found)
+
+    async def requests(request: Request) -> Response:
+        html = recent.page() if recent and is_local(request.scope) else NOT_LOCAL
+        return shell(built, "/requests", Document("Requests", html))
+
+    async def llms(request: Request) -> Response:
+        """An index for programs that read text."""
+        docs = built.documents["/docs"].text if built else ""
+        text = LLMS + docs.partition("\n")[2]
+        return PlainTextResponse(text.replace("](/", f"]({request.base_url}"))
 
     sdl = cache(lambda: schema_text(schema))
 
@@ -66,10 +98,22 @@ def landing_routes(
         Route("/openapi.json", openapi_json),
     ]
     if settings.in_development:
-        routes += [Route("/docs", document), Route("/docs/{path:path}", document)]
+        routes += [Route(path, document) for path in ("/docs", "/docs.md", "/docs/{path:path}")]
+        routes += [Route("/requests", requests), Route("/llms.txt", llms)]
     if settings.shows_schema_to_anyone:
         routes += [Route("/schema.graphql", schema_graphql), Route("/schema", document)]
     return routes
+
+
+def not_found_page(built: Built | None) -> Callable[[Request, Exception], Response]:
+    def not_found(request: Request, fault: Exception) -> Response:
+        if "text/html" not in request.headers.get("accept", ""):
+            return PlainTextResponse("Not Found", 404)
+        page = shell(built, NOWHERE, Document("Page not found", NOT_FOUND))
+        page.status_code = 404
+        return page
+
+    return not_found
 
 
 async def openapi_yaml(request: Request) -> Response:

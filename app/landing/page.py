@@ -14,6 +14,7 @@ import orjson
 from app.care.context import Role
 from app.db.admin.migrate import newest_version
 from app.dev.assets import fill
+from app.dev.graphiql import graphiql_link
 from app.dev.quickstart import homework
 from app.dev.tokens import has_own_keys
 from app.http.paths import ASSIGNMENTS, SESSIONS
@@ -136,6 +137,7 @@ def call_section(call: ExampleCall) -> str:
     request = f"{line} HTTP/1.1\nAuthorization: bearer <token>\n"
     if call.body is not None:
         request += f"Content-Type: application/json\n\n{indented_json(call.body)}\n"
+    graphiql = escape(graphiql_link(call.document, call.variables, call.role.lower()))
     return f"""\
 <details id="{call.operation}">
 <summary>{call.title} <small>for a {call.role.lower()}</small> <code>{line}</code></summary>
@@ -144,6 +146,7 @@ def call_section(call: ExampleCall) -> str:
 <p><a href="{reference}">Reference, and a request to try</a></p>
 <h3>GraphQL, with variables</h3>
 <div class="pair">{code(call.document, "graphql")}{code(indented_json(call.variables), "json")}</div>
+<p><a href="{graphiql}">Open in GraphiQL</a></p>
 </details>
 """
 

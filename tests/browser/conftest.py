@@ -45,6 +45,11 @@ def served(demo: Path, tmp_path: Path) -> Iterator[Served]:
         yield one
 
 
+def allow_clipboard(served: Served, page: Page) -> None:
+    rights = ["clipboardReadWrite", "clipboardSanitizedWrite"]
+    page.send("Browser.grantPermissions", origin=served.url, permissions=rights)
+
+
 def assert_no_errors_and_no_foreign_requests(served: Served, page: Page) -> None:
     here = (f"{served.url}/", f"{served.url.replace('http', 'ws')}/", "data:")
     assert page.errors == []

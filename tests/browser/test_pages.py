@@ -12,7 +12,11 @@ import pytest
 
 from app.dev.graphiql import EXAMPLES, HOMEWORK, OPERATIONS, Example
 from tests.browser.chrome import Page
-from tests.browser.conftest import SCREENSHOTS, STORED, assert_no_errors_and_no_foreign_requests
+from tests.browser.conftest import (
+    SCREENSHOTS,
+    STORED,
+    assert_no_errors_and_no_foreign_requests,
+)
 from tests.live.processes import Served
 
 pytestmark = pytest.mark.browser
@@ -205,7 +209,7 @@ def test_examples_query_and_response_have_room(served: Served, page: Page, width
     for pane, least_width, least_height in (
         (".examples", 190, 600),
         (".graphiql-query-editor", 440, 250),
-        (".result-window", 440, 240),
+        (".result-window", 440, 190),  # with the facts about the response below it
     ):
         box = page.evaluate(f"document.querySelector('{pane}').getBoundingClientRect().toJSON()")
         shown = min(height, box["bottom"]) - box["top"]
@@ -271,7 +275,8 @@ def test_a_tab_stores_the_kind_of_its_token_but_not_the_token(served: Served, pa
     assert "of-my-own" not in page.evaluate(STORED)
     page.reload()
     page.until("document.querySelector('.tokens').innerText.includes('Not signed in')")
-    assert page.evaluate(EDITED["request-headers"]) == ""
+    page.until(runs_as("own token"))
+    assert page.evaluate(EDITED["request-headers"]) == '{\n  "Authorization": "bearer "\n}'
 
     page.click(example("Watch my assignments"))
     run_tab(page, "assignmentChanged")

@@ -12,7 +12,7 @@ from graphql import parse, print_ast
 
 from tests.browser.browsers import ROOT
 from tests.browser.chrome import Page
-from tests.browser.conftest import SCREENSHOTS, assert_no_errors_and_no_foreign_requests
+from tests.browser.conftest import SCREENSHOTS, allow_clipboard, assert_no_errors_and_no_foreign_requests
 from tests.live.processes import Served
 
 pytestmark = pytest.mark.browser
@@ -27,7 +27,9 @@ PAGES = {
     "docs": "/docs",
     "docs-cookbook": "/docs/cookbook",
     "docs-settings": "/docs/settings",
+    "docs-errors": "/docs/cookbook#errors",
     "docs-code": "/docs/clients/setups/apollo.ts",
+    "requests": "/requests",
 }
 READY = (  # the scripts have run, and rendered the page if they render it
     "document.readyState === 'complete' && "
@@ -69,6 +71,7 @@ def row_texts(one: Any) -> list[str]:
 def test_every_page_fits_the_window(served: Served, page: Page, width: int, mode: str) -> None:
     if mode == "dark":
         page.use_dark_mode()
+    httpx2.get(f"{served.url}/gateway/profile/client/session", verify=False)  # for the list of requests
     for name, path in PAGES.items():
         page.open("about:blank")
         page.open(f"{served.url}{path}", width, 900 if width > 800 else 844)
@@ -124,6 +127,60 @@ def test_a_request_of_the_rest_reference_is_answered(served: Served, page: Page)
     assert_no_errors_and_no_foreign_requests(served, page)
 
 
+def test_in_a_narrow_window_the_rest_reference_shows_the_response(served: Served, page: Page) -> None:
+    page.open(f"{served.url}/openapi.html#tag/client/listClientSessions", 390, 844)
+    section = "document.querySelector('section[id$=\"tag/client/listClientSessions\"]')"
+    page.until(f"Math.abs({section}.getBoundingClientRect().top) < 200")
+    page.click(f"{section}.querySelector('.show-api-client-button')")
+    page.until(f"{named('Send')} && !{named('', '.scalar-client .scalar-sidebar-toggle')}")
+    page.click(named("Send"))
+    header = "[...document.querySelectorAll('.request-response-header')].at(-1)"
+    page.until(f"{header}.innerText.includes('200 OK') && {header}.getBoundingClientRect().top < 400")
+    page.save_screenshot(SCREENSHOTS / "rest-sent-390.png")
+    assert_no_errors_and_no_foreign_requests(served, page)
+
+
+def test_the_statuses_of_the_rest_reference_do_not_overlap_the_copy_button(
+    served: Served, page: Page
+) -> None:
+    page.open(f"{served.url}/openapi.html#tag/client/listClientSessions", 1280, 900)
+    page.until("document.querySelector('.response-card [role=tab]')")
+    edges = page.evaluate(
+        """[...document.querySelectorAll(".response-card .scalar-card-header")].map((header) => [
+          [...header.querySelectorAll("[role=tab]")].at(-1).getBoundingClientRect().right,
+          header.querySelector("button:not([role=tab])").getBoundingClientRect().left])"""
+    )
+    assert edges and [edge for edge in edges if edge[0] > edge[1]] == []
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_the_table_of_errors_shows_its_meanings(served: Served, page: Page, width: int) -> None:
+    page.open(f"{served.url}/docs/cookbook#errors", width, 900)
+    page.until(READY)
+    table = "document.querySelector('#errors ~ .wide table')"
+    assert page.evaluate(f"{table}.parentElement.scrollWidth <= {table}.parentElement.clientWidth")
+    first, whole = (f"{one}.getBoundingClientRect().width" for one in (f"{table}.querySelector('td')", table))
+    assert page.evaluate(f"{first} < 0.4 * {whole}")
+
+
+def test_the_current_page_does_not_move_the_links_to_the_others(served: Served, page: Page) -> None:
+    places = []
+    for path in ("/", "/docs", "/requests"):
+        page.open(f"{served.url}{path}", 1280, 900)
+        page.until(f"location.pathname === '{path}' && {READY}")
+        places.append(
+            page.evaluate("[...document.querySelectorAll('.top nav a')].map((one) => one.offsetLeft)")
+        )
+    assert places[0] == places[1] == places[2]
+
+
+def test_the_code_of_the_first_legacy_call_fits_its_column(served: Served, page: Page) -> None:
+    page.open(f"{served.url}/", 1280, 900)
+    page.until(READY)
+    blocks = "[...document.querySelectorAll('details[open] pre')]"
+    assert page.evaluate(f"{blocks}.map((one) => one.scrollWidth - one.clientWidth)") == [0, 0, 0]
+
+
 @pytest.mark.parametrize("width", [1280, 390])
 def test_the_role_stands_beside_the_heading_of_its_box(served: Served, page: Page, width: int) -> None:
     page.open(f"{served.url}/openapi.html", width, 900)
@@ -157,6 +214,26 @@ def test_the_search_finds_a_section(served: Served, page: Page) -> None:
     page.until("location.pathname === '/docs/limits' && location.hash === '#rate-limits'")
     page.until("Math.abs(document.getElementById('rate-limits').getBoundingClientRect().top - 72) < 40")
     assert_no_errors_and_no_foreign_requests(served, page)
+
+
+def test_the_search_finds_a_setting_by_its_name(served: Served, page: Page) -> None:
+    page.open(f"{served.url}/docs", 1280, 900)
+    page.until(READY)
+    page.press("/")
+    page.until("document.querySelector('dialog[open]')")
+    page.send("Input.insertText", text="CARE_RATE_LIMIT")
+    page.until("document.querySelector('dialog li')")
+    assert page.evaluate("document.querySelector('dialog li b').textContent") == (
+        "Settings and commands › Settings"
+    )
+    marked = page.evaluate("[...document.querySelectorAll('dialog mark')].map((one) => one.textContent)")
+    assert set(marked) == {"CARE_RATE_LIMIT"}
+
+
+def test_an_unknown_path_shows_a_page(served: Served, page: Page) -> None:
+    page.open(f"{served.url}/docs/nothing", 390, 844)
+    page.until("document.querySelector('h1').textContent === 'Page not found'")
+    page.save_screenshot(SCREENSHOTS / "not-found-390.png")
 
 
 def test_the_side_bar_opens_in_a_narrow_window(served: Served, page: Page) -> None:
@@ -206,8 +283,7 @@ def test_the_schema_has_a_row_for_each_field_and_links_its_type(served: Served, 
 
 
 def test_copy_buttons_copy_the_whole_text(served: Served, page: Page) -> None:
-    origin = {"origin": served.url, "permissions": ["clipboardReadWrite", "clipboardSanitizedWrite"]}
-    page.send("Browser.grantPermissions", **origin)
+    allow_clipboard(served, page)
     page.open(f"{served.url}/", 1280, 900)
     page.until(READY)
     page.click("document.querySelector('.token .copy')")
@@ -279,3 +355,21 @@ def test_no_link_of_the_documentation_is_broken(served: Served) -> None:
 
     assert missing == []
     assert len(pages) > 50
+
+
+def test_every_document_is_served_as_text_with_links_to_the_text_of_others(served: Served) -> None:
+    found: dict[str, str] = {}
+    waiting = ["/docs.md"]
+    while waiting:
+        path = waiting.pop()
+        response = httpx2.get(f"{served.url}{path}", verify=False)
+        assert (path, response.status_code) == (path, 200)
+        found[path] = response.text
+        links = set(re.findall(r"\]\((/docs[^)#]*)", response.text))
+        assert {link for link in links if not link.endswith(".md")} == set()
+        waiting += links - {*found, *waiting}
+
+    assert len(found) > 50
+    assert found["/docs/settings.md"].startswith("# ")
+    index = httpx2.get(f"{served.url}/llms.txt", verify=False).text
+    assert f"]({served.url}/docs/cookbook.md)" in index

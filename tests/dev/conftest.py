@@ -23,8 +23,16 @@ FILES = {
 PAGE = {"script": "page-A1B2C3D4.js", "style": "page-I9J0K1L2.css"}
 DOCUMENTS = {
     "/schema": {"title": "Schema", "html": "<main>The schema</main>"},
-    "/docs": {"title": "Documentation", "html": "<main>The start of the docs</main>"},
-    "/docs/guides/frontend": {"title": "Guide", "html": "<main>A {{guide}}</main>"},
+    "/docs": {
+        "title": "Documentation",
+        "html": "<main>The start of the docs</main>",
+        "text": "# Documentation\n\n- [A guide](/docs/guides/frontend.md): how\n",
+    },
+    "/docs/guides/frontend": {
+        "title": "Guide",
+        "html": "<main>A {{guide}}</main>",
+        "text": "# A {{guide}}\n",
+    },
 }
 MANIFEST = {
     "pages": {"graphiql": PAGE, "rest": PAGE, "site": PAGE},

@@ -19,7 +19,7 @@ from tests.factories import NOW
 
 pytestmark = pytest.mark.sqlite_only
 
-PATHS = ("/", "/graphql", "/openapi.html", "/schema", "/docs")
+PATHS = ("/", "/graphql", "/openapi.html", "/schema", "/docs", "/requests")
 
 
 @pytest.fixture
@@ -53,11 +53,38 @@ def test_rendered_documents_are_served_unchanged(browser: Caller, path: str) -> 
     assert f"<title>{document['title']} · Care Gateway</title>" in page.text
 
 
+@pytest.mark.parametrize("path", ["/docs", "/docs/guides/frontend"])
+def test_every_document_is_also_served_as_text(browser: Caller, path: str) -> None:
+    text = browser.get(f"{path}.md", headers=BROWSER)
+
+    assert (text.status_code, text.headers["content-type"]) == (200, "text/markdown; charset=utf-8")
+    assert text.text == DOCUMENTS[path]["text"]
+
+
+def test_an_index_for_programs_links_the_text_of_every_document(browser: Caller) -> None:
+    index = browser.get("/llms.txt", headers={"host": "localhost:8000"})
+
+    assert (index.status_code, index.headers["content-type"]) == (200, "text/plain; charset=utf-8")
+    assert index.text == (
+        "# Care Gateway\n\n"
+        "> Care sessions, homework and answers over GraphQL, and over four legacy REST paths.\n\n"
+        "- [GraphQL schema](http://localhost:8000/schema.graphql)\n"
+        "- [OpenAPI description of the legacy paths](http://localhost:8000/openapi.yaml)\n\n"
+        "- [A guide](http://localhost:8000/docs/guides/frontend.md): how\n"
+    )
+
+
 @pytest.mark.parametrize(
-    "path", ["/docs/missing", "/docs/guides", "/docs/guides/frontend.md", "/docs/schema"]
+    "path", ["/docs/missing", "/docs/guides", "/docs/missing.md", "/docs/schema", "/schema.md", "/nowhere"]
 )
-def test_other_documents_are_not_found(browser: Caller, path: str) -> None:
-    assert browser.get(path, headers=BROWSER).status_code == 404
+def test_other_pages_are_not_found(browser: Caller, path: str) -> None:
+    page = browser.get(path, headers=BROWSER)
+    text = browser.get(path)
+
+    assert (page.status_code, page.headers["content-type"]) == (404, "text/html; charset=utf-8")
+    assert "<h1>Page not found</h1>" in page.text and current_links(page.text) == []
+    assert 'src="/assets/page-A1B2C3D4.js"' in page.text
+    assert (text.status_code, text.text) == (404, "Not Found")
 
 
 @pytest.mark.parametrize("path", ["/openapi.html", "/schema", "/docs", "/docs/guides/frontend"])
@@ -91,6 +118,7 @@ def test_production_serves_the_description_and_no_page(folder: Path, settings: S
     with opened(create_app(own, clock=lambda: NOW)) as client:
         found = {path: Caller(client, None).get(path, headers=BROWSER) for path in PATHS}
         files = [Caller(client, None).get(path) for path in ("/openapi.yaml", "/openapi.json")]
+        texts = [Caller(client, None).get(path, headers=BROWSER) for path in ("/llms.txt", "/docs.md")]
 
     assert {path: response.status_code for path, response in found.items()} == {
         "/": 200,
@@ -98,7 +126,9 @@ def test_production_serves_the_description_and_no_page(folder: Path, settings: S
         "/openapi.html": 200,
         "/schema": 404,
         "/docs": 404,
+        "/requests": 404,
     }
+    assert [(response.status_code, response.text) for response in texts] == [(404, "Not Found")] * 2
     assert found["/openapi.html"].headers["content-type"] == "text/plain; charset=utf-8"
     assert found["/openapi.html"].text == found["/"].text
     assert [response.status_code for response in files] == [200, 200]

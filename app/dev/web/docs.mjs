@@ -4,6 +4,7 @@ import { readFileSync } from "node:fs";
 import { basename, posix } from "node:path";
 import MarkdownIt from "markdown-it";
 import anchor from "markdown-it-anchor";
+import { graphiqlLink } from "./links.mjs";
 import { highlight } from "./site/highlighting.js";
 
 const START = "docs/README.md";
@@ -16,9 +17,13 @@ markdown.use(anchor, {
   callback: (heading, { title }) => (heading.meta = { title }),
   permalink: anchor.permalink.linkInsideHeader({ class: "anchor", symbol: "#", ariaHidden: true, renderAttrs: () => ({ tabindex: -1 }) }),
 });
-markdown.renderer.rules.fence = (tokens, at) => block(tokens[at].content, ...tokens[at].info.split(" "));
-markdown.renderer.rules.table_open = () => '<div class="wide" tabindex="0"><table>\n';
-markdown.renderer.rules.table_close = () => "</table></div>\n";
+markdown.renderer.rules.fence = (tokens, at) => block(tokens[at].content, ...tokens[at].info.split(" ")) + tryLink(tokens, at);
+// In the narrow columns of a table a long name breaks after `_`.
+let isInTable = false;
+markdown.renderer.rules.code_inline = (tokens, at) =>
+  `<code>${escapeHtml(tokens[at].content).replaceAll("_", isInTable ? "_<wbr>" : "_")}</code>`;
+markdown.renderer.rules.table_open = () => ((isInTable = true), '<div class="wide" tabindex="0"><table>\n');
+markdown.renderer.rules.table_close = () => ((isInTable = false), "</table></div>\n");
 markdown.core.ruler.push("links", ({ tokens, env }) => {
   for (const link of tokens.flatMap(({ children }) => children ?? []).filter(({ type }) => type === "link_open")) {
     const [file, slug = ""] = link.attrGet("href").split(/(?=#)/);
@@ -34,6 +39,17 @@ markdown.core.ruler.push("links", ({ tokens, env }) => {
 export function block(text, language, caption = "") {
   const title = caption && ` data-caption="${escapeHtml(caption)}"`;
   return `<pre tabindex="0"${title}><code>${highlight(text, language)}</code></pre>\n`;
+}
+
+/** A link that opens an operation with the variables below it, as the role of "As **client**" above it. */
+function tryLink(tokens, at) {
+  const { info, content } = tokens[at];
+  const role = tokens.slice(0, at).findLast(({ type, content }) => type === "inline" && /^As \*\*/.test(content));
+  if (info !== "graphql" || !role || !/^(query|mutation|subscription|{)/m.test(content)) return "";
+  const next = tokens[at + 1];
+  const variables = next?.info === "json variables" ? next.content.trim() : "";
+  const link = graphiqlLink({ query: content, variables, role: /\w+/.exec(role.content.slice(3))[0] });
+  return `<p class="try"><a href="${escapeHtml(link)}">Open in GraphiQL</a></p>\n`;
 }
 
 /** `/docs/guides/frontend` of docs/guides/frontend.md; files outside of docs/ are below it as well. */
@@ -52,7 +68,7 @@ export function renderDocs(root) {
   const groups = groupsOf(pages.get(START).tokens);
   showCards(pages.get(START).tokens);
   for (const { tokens } of pages.values()) nameLinks(tokens, pages);
-  const document = (path) => ({ title: pages.get(path).title, html: layout(path, pages, groups) });
+  const document = (path) => ({ title: pages.get(path).title, html: layout(path, pages, groups), text: textOf(path, pages) });
   return {
     documents: Object.fromEntries([...pages.keys()].map((path) => [urlOf(path), document(path)])),
     sections: [...pages].flatMap(([path, page]) => sectionsOf(urlOf(path), page)),
@@ -62,9 +78,17 @@ export function renderDocs(root) {
 function readPage(root, path) {
   const text = readFileSync(posix.join(root, path), "utf8");
   const asCode = `# ${basename(path)}\n\n\`\`\`\`${posix.extname(path).slice(1)}\n${text}\`\`\`\`\n`;
-  const tokens = markdown.parse(path.endsWith(".md") ? text : asCode, { path });
-  return { tokens, title: tokens[0].meta.title };
+  const source = path.endsWith(".md") ? text : asCode;
+  const tokens = markdown.parse(source, { path });
+  return { source, tokens, title: tokens[0].meta.title };
 }
+
+/** The Markdown of a page, with links to that of the others. */
+const textOf = (path, pages) =>
+  pages.get(path).source.replace(/\]\(([^()\s#]+)/g, (link, file) => {
+    const target = posix.join(posix.dirname(path), file);
+    return pages.has(target) ? `](${urlOf(target)}.md` : link;
+  });
 
 /** Links that show the name of a file show its title instead. */
 function nameLinks(tokens, pages) {
@@ -96,12 +120,13 @@ function showCards(tokens) {
   }
 }
 
-/** What the search knows: the text of each heading's section. */
+/** What the search knows: the text of each heading's section, and what the rows of its tables are about. */
 function sectionsOf(url, { title, tokens }) {
   const sections = [];
-  for (const token of tokens) {
+  for (const [at, token] of tokens.entries()) {
+    if (/^t[dh]_open/.test(token.type) && tokens[at - 1].type === "tr_open") sections.at(-1).names += ` ${tokens[at + 1].content}`;
     if (token.type === "heading_open") {
-      sections.push({ id: `${url}#${token.attrGet("id")}`, title, heading: token.meta.title, text: "" });
+      sections.push({ id: `${url}#${token.attrGet("id")}`, title, heading: token.meta.title, names: "", text: "" });
     } else if (token.type === "fence") sections.at(-1).text += ` ${token.content}`;
     else if (token.children && !token.children.some(({ meta }) => meta?.isPermalinkSymbol)) {
       sections.at(-1).text += ` ${token.children.map(({ content }) => content).join(" ")}`;

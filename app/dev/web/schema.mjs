@@ -4,6 +4,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { parse, print } from "graphql";
 import { markdown } from "./docs.mjs";
+import { operationLinks } from "./operations.mjs";
 
 const { escapeHtml } = markdown.utils;
 
@@ -18,6 +19,7 @@ const GROUPS = {
 
 export function renderSchema(root) {
   const sdl = readFileSync(join(root, "schema.graphql"), "utf8");
+  const links = operationLinks(sdl);
   const definitions = parse(sdl).definitions.filter(({ name }) => name);
   const roots = ROOTS.flatMap((name) => definitions.filter((one) => one.name.value === name));
   const others = definitions.filter((one) => !roots.includes(one));
@@ -37,7 +39,7 @@ ${groups.map(index).join("")}</nav>
 <h1>GraphQL schema</h1>
 <p>${members.length} types. For tools: <a href="/schema.graphql">schema.graphql</a>
 <button type="button" data-copy="/schema.graphql">Copy all</button></p>
-${members.map((one) => section(one, definitions, sdl)).join("")}</main>
+${members.map((one) => section(one, definitions, sdl, links)).join("")}</main>
 </div>
 `,
   };
@@ -56,7 +58,7 @@ function index([title, members, isRoot]) {
 
 const membersOf = ({ fields, values, arguments: own }) => fields ?? values ?? own ?? [];
 
-function section(definition, definitions, sdl) {
+function section(definition, definitions, sdl, links) {
   const { name: { value: name }, kind, loc } = definition;
   const names = definitions.map((one) => one.name.value);
   const link = (text) => escapeHtml(text).replace(/\w+/g, (word) => (names.includes(word) ? `<a href="#${word}">${word}</a>` : word));
@@ -65,7 +67,7 @@ function section(definition, definitions, sdl) {
 
   const row = (one, id) => `<div${id ? ` id="${id}"` : ""}>
 <dt><b>${one.name.value}</b> ${signature(one)}${id ? anchor(id) : ""}</dt>
-<dd>${text(one)}${one.arguments?.length ? `<p class="label">Arguments</p>\n${rows(one)}` : ""}</dd>
+<dd>${text(one)}${links[id] ? `<p><a class="try" href="${escapeHtml(links[id])}">Open in GraphiQL</a></p>\n` : ""}${one.arguments?.length ? `<p class="label">Arguments</p>\n${rows(one)}` : ""}</dd>
 </div>`;
   const rows = (parent, name) =>
     `<dl>${membersOf(parent).map((one) => row(one, name && `${name}.${one.name.value}`)).join("\n")}</dl>\n`;

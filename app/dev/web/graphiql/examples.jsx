@@ -17,23 +17,25 @@ export const firstTabs = roles.map((role) => of(role)[0]);
 
 export const EXAMPLES = { title: "Examples", icon: Icon, content: Examples };
 
+/** Opens an operation in its tab, or in a new one. */
+export function show({ query, variables, headers }, { tabs, queryEditor, variableEditor, headerEditor }, actions, isSame = () => true) {
+  const open = tabs.findIndex((tab) => tab.query === query && tab.headers === headers && isSame(tab));
+  if (open >= 0) actions.changeTab(open);
+  else {
+    actions.addTab();
+    queryEditor.setValue(query);
+    variableEditor.setValue(variables);
+    headerEditor.setValue(headers);
+    actions.updateActiveTabValues({ query, variables, headers });
+  }
+  if (!narrow.matches) return;
+  actions.setVisiblePlugin(null);
+  if (variables) document.querySelector(".graphiql-editor-tools [data-name=variables]").click(); // opens them
+}
+
 function Examples() {
-  const { tabs, ...editors } = useGraphiQL(
-    pick("tabs", "queryEditor", "variableEditor", "headerEditor"),
-  );
-  const { addTab, changeTab, updateActiveTabValues, setVisiblePlugin } = useGraphiQLActions();
-  const show = ({ query, variables, headers }) => {
-    const open = tabs.findIndex((tab) => tab.query === query && tab.headers === headers);
-    if (open >= 0) changeTab(open);
-    else {
-      addTab();
-      editors.queryEditor.setValue(query);
-      editors.variableEditor.setValue(variables);
-      editors.headerEditor.setValue(headers);
-      updateActiveTabValues({ query, variables, headers });
-    }
-    if (narrow.matches) setVisiblePlugin(null);
-  };
+  const editors = useGraphiQL(pick("tabs", "queryEditor", "variableEditor", "headerEditor"));
+  const actions = useGraphiQLActions();
   return (
     <section className="examples">
       <h2>Examples</h2>
@@ -44,7 +46,7 @@ function Examples() {
         <div key={role}>
           <h3>As a {role}</h3>
           {of(role).map((example) => (
-            <button key={example.title} type="button" onClick={() => show(example)}>
+            <button key={example.title} type="button" onClick={() => show(example, editors, actions)}>
               {example.title}
               <small>
                 <b>{example.kind}</b>

@@ -1,9 +1,12 @@
 // Sends operations as POST requests. The response of a subscription is an event stream.
 
-import { resumedStream, startStream } from "./streams.jsx";
+import { forgetResponse, noteResponse } from "./facts.jsx";
+import { forgetLog } from "./log.jsx";
+import { currentTab, resumedStream, startStream } from "./streams.jsx";
 
 const JSON_KINDS = "application/graphql-response+json, application/json;q=0.9";
-const EVENTS = "text/event-stream";
+export const EVENTS = "text/event-stream";
+const EMPTY = "The query is empty: choose an example, or write one.";
 const CUT_OFF = "The stream ended: the service stopped or is unreachable. Run the subscription again when it is back.";
 
 /** A fetcher for GraphiQL, which shows a thrown object that is no Error without a stack. */
@@ -22,11 +25,14 @@ export function fetcherOf(endpoint) {
     }
   }
 
-  function subscribe(request, headers, { next, error, complete }) {
+  function subscribe(request, headers, { tab, open, next, error, complete }) {
     const stop = new AbortController();
     const run = async () => {
+      const since = performance.now();
       const response = await post(request, headers, `${EVENTS}, ${JSON_KINDS}`, stop.signal);
-      if (!response.headers.get("Content-Type")?.startsWith(EVENTS)) return next(await jsonOf(response));
+      if (!response.headers.get("Content-Type")?.startsWith(EVENTS)) return next(await jsonOf(response, since, tab));
+      noteResponse(tab, response, since);
+      open();
       let last = {};
       try {
         for await (const event of eventsOf(response.body)) {
@@ -42,25 +48,38 @@ export function fetcherOf(endpoint) {
     return { unsubscribe: () => stop.abort() };
   }
 
-  return async (request, { headers, documentAST } = {}) =>
-    resumedStream() ??
-    (isSubscription(documentAST, request.operationName)
-      ? startStream((observer) => subscribe(request, headers, observer))
-      : jsonOf(await post(request, headers, JSON_KINDS)));
+  return async (request, { headers, documentAST } = {}) => {
+    const resumed = resumedStream();
+    if (resumed) return resumed;
+    if (!request.query.replace(/#.*/g, "").trim()) throw { message: EMPTY };
+    const tab = request.operationName === "IntrospectionQuery" ? null : currentTab(); // GraphiQL's own request
+    forgetResponse(tab);
+    if (isSubscription(documentAST, request.operationName)) {
+      return startStream((observer) => subscribe(request, headers, observer));
+    }
+    forgetLog(tab);
+    const since = performance.now();
+    return jsonOf(await post(request, headers, JSON_KINDS), since, tab);
+  };
 }
 
-function isSubscription(document, name) {
+export function isSubscription(document, name) {
   const operations = document?.definitions.filter(({ operation }) => operation) ?? [];
   const chosen = operations.find((each) => each.name?.value === name) ?? operations[0];
   return chosen?.operation === "subscription";
 }
 
-async function jsonOf(response) {
+async function jsonOf(response, since, tab) {
+  const text = await response.text();
+  let result;
   try {
-    return await response.json();
+    result = JSON.parse(text);
   } catch {
     throw { message: `The response, ${response.status} ${response.statusText}, is not JSON.` };
+  } finally {
+    noteResponse(tab, response, since, text, result?.extensions?.cost);
   }
+  return result;
 }
 
 async function* eventsOf(body) {

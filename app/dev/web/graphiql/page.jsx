@@ -13,7 +13,10 @@ import { createPortal } from "react-dom";
 import { createRoot } from "react-dom/client";
 import { config, roles } from "./config.js";
 import { EXAMPLES, firstTabs, narrow } from "./examples.jsx";
+import { Facts } from "./facts.jsx";
 import { fetcherOf } from "./fetcher.js";
+import { Log } from "./log.jsx";
+import { OpenLink, Sharing } from "./sharing.jsx";
 import { storage } from "./storage.js";
 import { Streams, onTabChange } from "./streams.jsx";
 import { TokenChoice, headersFor } from "./tokens.jsx";
@@ -25,9 +28,12 @@ globalThis.MonacoEnvironment = {
 
 const EDITOR_OPTIONS = {
   fontFamily: "var(--mono)",
-  fontSize: 13,
+  fontSize: 12,
   lineHeight: 19,
   wordWrap: "on",
+  glyphMargin: false,
+  lineNumbersMinChars: 3,
+  lineDecorationsWidth: 4,
   // Otherwise an editor that cannot scroll further would keep the page from scrolling.
   scrollbar: { verticalScrollbarSize: 10, alwaysConsumeMouseWheel: false },
 };
@@ -59,7 +65,7 @@ const paneAtFirst = () => (narrow.matches ? null : (sessionStorage.getItem(PANE)
 const keepPane = (plugin) => narrow.matches || sessionStorage.setItem(PANE, plugin?.title ?? "");
 
 function Panes() {
-  const { isFetching } = useGraphiQL(pick("isFetching"));
+  const { isFetching, visiblePlugin, queryEditor } = useGraphiQL(pick("isFetching", "visiblePlugin", "queryEditor"));
   const { setVisiblePlugin } = useGraphiQLActions();
   useEffect(() => {
     const onWidth = () => narrow.matches && setVisiblePlugin(null);
@@ -68,7 +74,31 @@ function Panes() {
   }, [setVisiblePlugin]);
   useEffect(() => {
     if (narrow.matches && isFetching) document.querySelector(".graphiql-response").scrollIntoView({ block: "nearest" });
+    if (isFetching) queryEditor?.trigger("run", "hideSuggestWidget"); // it would cover the response
   }, [isFetching]);
+  useEffect(() => {
+    document.querySelector(".graphiql-plugin").scrollTop = 0;
+  }, [visiblePlugin]);
+  return null;
+}
+
+/** A new tab begins with the token of the tab before it, and with the focus in its query. */
+function NewTab() {
+  const { tabs, activeTabIndex, queryEditor, headerEditor } = useGraphiQL(
+    pick("tabs", "activeTabIndex", "queryEditor", "headerEditor"),
+  );
+  const { updateActiveTabValues } = useGraphiQLActions();
+  const known = useRef(null);
+  const { id, query, headers } = tabs[activeTabIndex];
+  useEffect(() => {
+    const isNew = known.current && !known.current.ids.includes(id);
+    if (isNew && !query) {
+      headerEditor.setValue(known.current.headers);
+      updateActiveTabValues({ headers: known.current.headers });
+      queryEditor.focus();
+    }
+    known.current = { ids: tabs.map((tab) => tab.id), headers: (isNew && !query ? known.current.headers : headers) ?? "" };
+  });
   return null;
 }
 
@@ -77,9 +107,10 @@ function Hint() {
   const { tabs, activeTabIndex, isFetching } = useGraphiQL(pick("tabs", "activeTabIndex", "isFetching"));
   const pane = document.querySelector(".graphiql-response");
   if (!pane || isFetching || tabs[activeTabIndex].response) return null;
-  return createPortal(<p className="hint">Run the operation with <kbd>{formatShortcutForOS(KEY_MAP.runQuery.key)}</kbd></p>, pane);
+  return createPortal(<p className="hint">Run the operation with <kbd>{isTouched ? "▶" : formatShortcutForOS(KEY_MAP.runQuery.key)}</kbd></p>, pane);
 }
 
+const isTouched = matchMedia("(pointer: coarse)").matches;
 const fetcher = fetcherOf(config.endpoint);
 const plugins = [EXAMPLES, explorerPlugin(), HISTORY_PLUGIN];
 
@@ -93,7 +124,7 @@ createRoot(document.getElementById("page")).render(
     defaultTabs={firstTabs}
     onTabChange={onTabChange}
     defaultHeaders={headersFor(roles[0])}
-    defaultEditorToolsVisibility="variables"
+    defaultEditorToolsVisibility={narrow.matches ? false : "variables"}
     shouldPersistHeaders // without tokens: storage.js
     showPersistHeadersSettings={false}
     inputValueDeprecation
@@ -106,6 +137,7 @@ createRoot(document.getElementById("page")).render(
           {prettify}
           {merge}
           {copy}
+          <Sharing />
         </>
       )}
     </GraphiQL.Toolbar>
@@ -114,7 +146,13 @@ createRoot(document.getElementById("page")).render(
       <OpenTab />
       <Streams />
       <Panes />
+      <NewTab />
+      <OpenLink />
       <Hint />
     </GraphiQL.Logo>
+    <GraphiQL.Footer>
+      <Log />
+      <Facts />
+    </GraphiQL.Footer>
   </GraphiQL>,
 );

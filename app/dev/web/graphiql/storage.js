@@ -4,8 +4,8 @@ import { headersFor, kindOfToken } from "./tokens.jsx";
 
 // The tabs contain these too, and the editors would show the first tab's.
 const DUPLICATES = ["graphiql:query", "graphiql:variables", "graphiql:headers"];
-// The first sizes: the examples beside the rest, and the query above the variables.
-const SIZES = { "graphiql:docExplorerFlex": "0.27", "graphiql:secondaryEditorFlex": "4" };
+// The first sizes: the examples beside the rest, the query beside the response, and above the variables.
+const SIZES = { "graphiql:docExplorerFlex": "0.22", "graphiql:editorFlex": "1.08", "graphiql:secondaryEditorFlex": "4" };
 
 export const storage = {
   getItem: (key) => mapped(sessionStorage.getItem(key), withHeaders) ?? SIZES[key] ?? null,

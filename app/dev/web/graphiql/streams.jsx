@@ -2,10 +2,13 @@
 
 import { pick, useGraphiQL, useGraphiQLActions } from "@graphiql/react";
 import { useLayoutEffect } from "react";
+import { beginLog, forgetLogs, shownResult } from "./log.jsx";
 
 const streams = new Map(); // by the id of the tab
 let openTab;
 let resumed; // while run() resumes a stream instead of starting one
+
+export const currentTab = () => openTab;
 
 /** What the fetcher returns for a tab that subscribes already, or undefined. */
 export const resumedStream = () => resumed && observable(resumed);
@@ -13,21 +16,22 @@ export const resumedStream = () => resumed && observable(resumed);
 /** Starts a subscription for the open tab. `start` takes an observer and returns how to stop. */
 export function startStream(start) {
   const tab = openTab;
-  const stream = { tab };
+  const stream = { tab, log: beginLog(tab, (result) => stream.observer?.next(result)) };
   const end = (finish) => {
     stream.end = finish;
+    stream.log.end();
     show(stream);
   };
   const { unsubscribe } = start({
-    next: (result) => {
-      stream.last = result;
-      stream.observer?.next(result);
-    },
+    tab,
+    open: stream.log.open,
+    next: stream.log.add,
     error: (error) => end((observer) => observer.error(error)),
     complete: () => end((observer) => observer.complete()),
   });
   stream.stop = () => {
     streams.delete(tab);
+    stream.log.end();
     unsubscribe();
   };
   streams.get(tab)?.stop();
@@ -40,7 +44,8 @@ const observable = (stream) => ({
     stream.observer = observer;
     setTimeout(() => {
       if (stream.tab !== openTab) return leave(stream);
-      if (stream.last) stream.observer?.next(stream.last);
+      const shown = shownResult(stream.tab);
+      if (shown) stream.observer?.next(shown);
       show(stream);
     });
     // GraphiQL calls this on Stop, and before it opens another tab; then onTabChange has changed openTab.
@@ -82,6 +87,7 @@ export function Streams() {
   useLayoutEffect(() => {
     const ids = tabs.map((tab) => tab.id);
     for (const stream of streams.values()) if (!ids.includes(stream.tab)) stream.stop();
+    forgetLogs(ids);
   }, [tabs]);
   return null;
 }

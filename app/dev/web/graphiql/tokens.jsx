@@ -7,22 +7,34 @@ const OWN = "own token";
 const NO_TOKEN = "no token";
 const TEMPLATE = '{\n  "Authorization": "bearer "\n}';
 
-/** A role with its demo token, another token, or none. */
+/** A role with its demo token, another token even if it is still missing, or none. */
 export function kindOfToken(headers) {
   const role = roles.find((each) => config.tokens[each] && headers?.includes(config.tokens[each]));
-  return role ?? (/"authorization"\s*:\s*"(bearer\s+)?(?!bearer\b)[^\s"…]/i.test(headers ?? "") ? OWN : NO_TOKEN);
+  return role ?? (/"authorization"\s*:/i.test(headers ?? "") ? OWN : NO_TOKEN);
 }
 
-/** Empty for other kinds than a role: the browser stores no token. */
+const hasToken = (headers) => /"authorization"\s*:\s*"(bearer\s+)?(?!bearer\b)[^\s"…]/i.test(headers ?? "");
+
+/** The browser stores no token, so another one than a demo token has to be pasted again. */
 export function headersFor(kind) {
-  const token = config.tokens[kind];
-  return token ? JSON.stringify({ Authorization: `bearer ${token}` }, null, 2) : "";
+  const token = Object.hasOwn(config.tokens, kind) && config.tokens[kind]; // a link can name any kind
+  return token ? JSON.stringify({ Authorization: `bearer ${token}` }, null, 2) : kind === OWN ? TEMPLATE : "";
+}
+
+/** The value of a text in JSON with comments, as far as it is JSON. */
+export function parsed(text) {
+  try {
+    return JSON.parse(text || "null") ?? undefined;
+  } catch {
+    return undefined;
+  }
 }
 
 export function TokenChoice() {
   const { tabs, activeTabIndex, headerEditor } = useGraphiQL(pick("tabs", "activeTabIndex", "headerEditor"));
   const { updateActiveTabValues } = useGraphiQLActions();
-  const kind = kindOfToken(tabs[activeTabIndex]?.headers);
+  const { headers } = tabs[activeTabIndex];
+  const kind = kindOfToken(headers);
   const write = (headers) => {
     headerEditor.setValue(headers);
     updateActiveTabValues({ headers });
@@ -42,7 +54,7 @@ export function TokenChoice() {
         </button>
       ))}
       <button type="button" aria-pressed={kind === OWN} onClick={writeOwn}>{OWN}</button>
-      <span role="status">{kind === NO_TOKEN && "Not signed in: Headers contains no token."}</span>
+      <span role="status">{!hasToken(headers) && "Not signed in: Headers contains no token."}</span>
     </div>
   );
 }

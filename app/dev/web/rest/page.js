@@ -40,3 +40,16 @@ createApiReference("#page", {
   generateOperationSlug: ({ operationId }) => operationId,
   defaultHttpClient: { targetKey: "shell", clientKey: "curl" },
 });
+
+// Where the response is below the request, it comes into view when it arrives.
+addEventListener("click", ({ target }) => {
+  const client = target.closest("button")?.textContent.trim().startsWith("Send") && target.closest(".scalar-client");
+  if (!client) return;
+  const observer = new MutationObserver(() => {
+    const header = client.querySelector(".request-response-header:has(.animate-response-heading)");
+    if (!header) return;
+    observer.disconnect();
+    header.parentElement.scrollIntoView({ block: "start" });
+  });
+  observer.observe(client, { childList: true, subtree: true, characterData: true });
+});

@@ -1,0 +1,177 @@
+"""Development measures the parts of each response in `Server-Timing`, and lists the last requests at
+`/requests`.
+
+Production does neither. The list is for visitors on the same machine, and contains no token.
+"""
+
+import html
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+from urllib.parse import parse_qs
+
+import pytest
+from httpx2 import Response
+
+from app.db.admin.demo import CAREGIVER, CLIENT, demo_lines
+from app.db.interchange.load import importing
+from app.dev.requests import KEPT
+from app.main import create_app
+from app.rest_compat.routes import CAREGIVER_ASSIGNMENT
+from app.settings import Environment, Settings
+from tests import keys
+from tests.callers import Caller, Gateway, opened, run_write
+from tests.dev.conftest import BROWSER
+from tests.factories import NOW, a_world
+from tests.schema.listening import streaming
+
+pytestmark = pytest.mark.sqlite_only
+
+LOCAL = BROWSER | {"host": "localhost:8000"}
+ONE = "query One($id: ID!) { assignment(id: $id) { name answerSets { answers { questionId } } } }"
+SESSIONS = "/gateway/profile/client/session"
+ASSIGNMENTS = "/gateway/profile/caregiver/session/assignment"
+TIMING = re.compile(r"(\w+);dur=(\d+\.\d\d)")
+
+
+@pytest.fixture
+def demo(folder: object, settings: Settings) -> Iterator[Gateway]:
+    run_write(settings.database, importing(demo_lines(NOW)))
+    with opened(create_app(settings, clock=lambda: NOW), reports_cost=True) as client:
+        yield Gateway(client, settings)
+
+
+def caregiver(gateway: Gateway) -> Caller:
+    return gateway.with_token(keys.token("CAREGIVER", CAREGIVER))
+
+
+def rows(gateway: Gateway, **headers: str) -> list[list[str]]:
+    """The cells of the page as text, without the time and the milliseconds."""
+    page = gateway.as_anonymous().get("/requests", headers=LOCAL | headers).text
+    body = page.split("<tbody>")[1].split("</tbody>")[0]
+    cells = [re.findall(r"<td.*?>(.*?)</td>", line) for line in re.findall(r"<tr>(.*?)</tr>", body)]
+    texts = [[html.unescape(re.sub(r"<.*?>", "", cell)) for cell in line] for line in cells]
+    assert all(re.fullmatch(r"\d\d:\d\d:\d\d", line[0]) and line[4] for line in texts if len(line) > 1)
+    return [[line[1], *line[2:4], *line[5:]] if len(line) > 1 else line for line in texts]
+
+
+def links(gateway: Gateway) -> list[dict[str, str]]:
+    """The state in the fragment of each link to GraphiQL."""
+    page = gateway.as_anonymous().get("/requests", headers=LOCAL).text
+    fragments = re.findall(r'href="/graphql#([^"]+)"', page)
+    return [
+        {name: value for name, (value,) in parse_qs(html.unescape(each), strict_parsing=True).items()}
+        for each in fragments
+    ]
+
+
+def parts(response: Response) -> list[str]:
+    found = TIMING.findall(response.headers["server-timing"])
+    assert ", ".join(f"{name};dur={spent}" for name, spent in found) == response.headers["server-timing"]
+    *measured, total = [float(spent) for _, spent in found]
+    assert sum(measured) <= total + 0.05
+    return [name for name, _ in found]
+
+
+def test_a_response_says_where_its_time_went(demo: Gateway) -> None:
+    """Documents and operations are cached, so these are new, and the legacy call is repeated."""
+    answers = caregiver(demo).post_graphql(ONE.replace("One", "Timed"), id="1")
+    book = caregiver(demo).post_graphql("query Timed { books(first: 1) { nodes { name } } }")
+    invalid = caregiver(demo).post_graphql("{ nothing }")
+    _, legacy = (caregiver(demo).get(f"{ASSIGNMENTS}/1") for _ in range(2))
+    unknown = demo.as_anonymous().get("/gateway/nowhere")
+
+    assert "errors" not in answers.json()
+    assert parts(answers) == ["parse", "plan", "database", "audit", "total"]
+    assert parts(book) == ["parse", "plan", "database", "total"]
+    assert parts(invalid) == ["parse", "total"]
+    assert parts(legacy) == ["database", "audit", "total"]
+    assert parts(unknown) == ["total"]
+
+
+def test_each_request_is_listed_with_the_operation_that_it_ran(demo: Gateway) -> None:
+    assert rows(demo) == [["No request yet."]]
+    headers = {"x-request-id": "mine"}
+    cost = (
+        caregiver(demo)
+        .request("POST", "/graphql", json={"query": ONE, "variables": {"id": "1"}}, headers=headers)
+        .json()["extensions"]["cost"]["cost"]
+    )
+    caregiver(demo).get(f"{ASSIGNMENTS}/1", headers=headers)
+    demo.as_anonymous().get(f"{SESSIONS}?time-state=RUNNING", headers=headers)
+    with streaming(
+        demo.with_token(keys.token("CLIENT", CLIENT)), "subscription { reminderDue { id } }"
+    ) as stream:
+        stream_id = stream.response.headers["x-request-id"]
+        listed = rows(demo)
+
+    one = " ".join(CAREGIVER_ASSIGNMENT.split())[:80]
+    assert [line[:-1] for line in listed[:1]] == [
+        ["POST /graphql", "subscription { reminderDue { id } }", "200", listed[0][3]]
+    ]
+    assert listed[0][-1] == stream_id
+    assert listed[1:] == [
+        [f"GET {SESSIONS}?time-state=RUNNING", "", "401", "", "mine"],
+        [f"GET {ASSIGNMENTS}/1", one, "200", listed[2][3], "mine"],
+        ["POST /graphql", ONE[:80], "200", str(cost), "mine"],
+    ]
+    assert listed[2][3].isdigit()
+
+
+def test_a_listed_operation_opens_in_graphiql_with_its_variables_and_role_but_no_token(demo: Gateway) -> None:
+    caregiver(demo).post_graphql(ONE, id="<&>")
+    caregiver(demo).get(f"{ASSIGNMENTS}/1")
+
+    page = demo.as_anonymous().get("/requests", headers=LOCAL).text
+    assert links(demo) == [
+        {"query": CAREGIVER_ASSIGNMENT, "variables": '{\n  "id": "1"\n}', "role": "caregiver"},
+        {"query": ONE, "variables": '{\n  "id": "<&>"\n}', "role": "caregiver"},
+    ]
+    assert "bearer" not in page.lower() and "eyJ" not in page
+
+
+def test_the_list_is_bounded_in_requests_and_in_their_length(demo: Gateway) -> None:
+    long = "# " + "x" * 30_000
+    caregiver(demo).post_graphql(f"{long}\n{{ viewer {{ role }} }}")
+    assert [line[1] for line in rows(demo)] == [""]
+    assert links(demo) == []
+
+    for number in range(KEPT):
+        demo.as_anonymous().get(f"/gateway/{number}")
+    assert [line[0] for line in rows(demo)] == [f"GET /gateway/{number}" for number in reversed(range(KEPT))]
+
+
+@pytest.mark.parametrize(
+    "headers", [{"host": "care.example.test"}, {"host": "localhost:8000", "x-forwarded-for": "127.0.0.1"}]
+)
+def test_other_visitors_see_no_requests(demo: Gateway, headers: dict[str, str]) -> None:
+    caregiver(demo).post_graphql(ONE, id="1")
+
+    page = demo.as_anonymous().get("/requests", headers=BROWSER | headers).text
+
+    assert "They are shown only to a browser on the same machine" in page
+    assert "assignment" not in page.split('<div id="page"')[1]
+
+
+def test_production_neither_measures_nor_keeps_requests(folder: object, settings: Settings) -> None:
+    """Its contracts, database and schema are not wrapped."""
+    own = settings.model_copy(update={"env": Environment.PRODUCTION})
+    app = create_app(own, clock=lambda: NOW)
+    wrapped = [part for part in (app.graphql, app.legacy) if hasattr(part, "__wrapped__")]
+    schema: Any = app.graphql.schema  # type: ignore[attr-defined]
+    with opened(app) as client:
+        gateway = Gateway(client, own)
+        gateway.import_records(a_world())
+        responses = [
+            gateway.as_caregiver(1).post_graphql("{ viewer { role } }"),
+            gateway.as_caregiver(1).get(ASSIGNMENTS, params={"time-state": "RUNNING"}),
+        ]
+        replaced = {name for name in ("read", "write") if name in vars(gateway.database)}
+
+    assert [response.status_code for response in responses] == [200, 200]
+    assert [name for response in responses for name in response.headers if name == "server-timing"] == []
+    assert wrapped == []
+    assert {"admit", "compile", "resolve", "rejection_of"} & set(vars(schema)) == set()
+    assert replaced == set()
+    assert json.loads(responses[0].text) == {"data": {"viewer": {"role": "CAREGIVER"}}}
