@@ -69,8 +69,9 @@ def create_app(
     vitals = Vitals()
     webhook = open_webhook(settings)
     schema = schema_of_service(settings.engine, engine_options_of(settings), *([tracing] if tracing else []))
-    recent = RecentRequests(clock) if settings.in_development else None
-    if recent:
+    recent = None
+    if settings.in_development and settings.recent_requests:
+        recent = RecentRequests(clock, settings.recent_requests)
         schema = measured_schema(schema)
     documents = open_documents(settings, schema)
 
@@ -145,7 +146,7 @@ def create_app(
     routes: list[BaseRoute] = [*HEALTH_ROUTES, *landing_routes(settings, schema, built, clock, recent)]
     page = None
     handlers: dict[Any, Any] = {Exception: respond_500}
-    if recent:
+    if settings.in_development:
         handlers[404] = not_found_page(built)
         page = page_maker(settings, built)
         routes.append(asset_route(built))

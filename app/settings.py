@@ -265,6 +265,9 @@ class Settings(BaseSettings):
     introspection: bool | None = None
     """on or off: allow introspection of the schema; unset: in development only"""
 
+    recent_requests: int = Field(50, ge=0, le=1000)
+    """last requests that development lists at /requests; 0: development does not measure requests"""
+
     @property
     def in_development(self) -> bool:
         return self.env is Environment.DEVELOPMENT

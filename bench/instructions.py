@@ -118,6 +118,7 @@ def count(project: Path, files: list[Path], rounds: int, database: Path) -> int:
             "CARE_TOKEN_SECRET": SECRET,
             "CARE_LOG_LEVEL": "warning",
             "CARE_AUDIT": "off",
+            "CARE_RECENT_REQUESTS": "0",
             "CARE_DISPATCHER": "off",  # its work depends on the time of the run
             "CARE_LEGACY_RETRY_WINDOW": "0",
             "CARE_LOOP_READ_MS": "1000",

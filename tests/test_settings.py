@@ -70,6 +70,7 @@ DEFAULTS = {
     "rate_limit": None,
     "identifier_limit": None,
     "introspection": None,
+    "recent_requests": 50,
 }
 
 VALUES = {
@@ -123,6 +124,7 @@ VALUES = {
     "CARE_RATE_LIMIT": ("0", 0),
     "CARE_IDENTIFIER_LIMIT": ("7", 7),
     "CARE_INTROSPECTION": ("on", True),
+    "CARE_RECENT_REQUESTS": ("0", 0),
 }
 
 

@@ -28,7 +28,6 @@ from app.schema.schema import Schema
 from app.schema.transport.endpoint import is_page_request
 from app.telemetry.logs import REQUEST_ID
 
-KEPT = 50
 MAX_DOCUMENT = 20_000  # characters; of a longer document only the beginning is shown
 SHOWN = 80  # characters of a document
 PARTS = ("parse", "plan", "database", "audit")  # in the order of the header
@@ -126,9 +125,9 @@ def measured_schema(schema: Schema) -> Schema:
 class RecentRequests:
     """The last requests of this process to both contracts."""
 
-    def __init__(self, clock: Callable[[], datetime]) -> None:
+    def __init__(self, clock: Callable[[], datetime], most: int) -> None:
         self.clock = clock
-        self.requests: deque[RecentRequest] = deque(maxlen=KEPT)
+        self.requests: deque[RecentRequest] = deque(maxlen=most)
 
     def recorded(self, contract: ASGIApp) -> ASGIApp:
         @wraps(contract, updated=())
@@ -156,7 +155,7 @@ class RecentRequests:
 
     def page(self) -> str:
         rows = "".join(map(row, reversed(self.requests))) or NONE
-        return fill(PAGE, {"rows": rows, "kept": str(KEPT)})
+        return fill(PAGE, {"rows": rows, "kept": str(self.requests.maxlen)})
 
 
 def target_of(scope: Scope) -> str:

@@ -16,7 +16,6 @@ from httpx2 import Response
 
 from app.db.admin.demo import CAREGIVER, CLIENT, demo_lines
 from app.db.interchange.load import importing
-from app.dev.requests import KEPT
 from app.main import create_app
 from app.rest_compat.routes import CAREGIVER_ASSIGNMENT
 from app.settings import Environment, Settings
@@ -137,9 +136,9 @@ def test_the_list_is_bounded_in_requests_and_in_their_length(demo: Gateway) -> N
     assert [line[1] for line in rows(demo)] == [""]
     assert links(demo) == []
 
-    for number in range(KEPT):
+    for number in range(50):
         demo.as_anonymous().get(f"/gateway/{number}")
-    assert [line[0] for line in rows(demo)] == [f"GET /gateway/{number}" for number in reversed(range(KEPT))]
+    assert [line[0] for line in rows(demo)] == [f"GET /gateway/{number}" for number in reversed(range(50))]
 
 
 @pytest.mark.parametrize(
@@ -154,9 +153,12 @@ def test_other_visitors_see_no_requests(demo: Gateway, headers: dict[str, str]) 
     assert "assignment" not in page.split('<div id="page"')[1]
 
 
-def test_production_neither_measures_nor_keeps_requests(folder: object, settings: Settings) -> None:
-    """Its contracts, database and schema are not wrapped."""
-    own = settings.model_copy(update={"env": Environment.PRODUCTION})
+@pytest.mark.parametrize("changed", [{"env": Environment.PRODUCTION}, {"recent_requests": 0}])
+def test_production_neither_measures_nor_keeps_requests(
+    folder: object, settings: Settings, changed: dict[str, Any]
+) -> None:
+    """Nor does development without the list: contracts, database and schema are not wrapped."""
+    own = settings.model_copy(update=changed)
     app = create_app(own, clock=lambda: NOW)
     wrapped = [part for part in (app.graphql, app.legacy) if hasattr(part, "__wrapped__")]
     schema: Any = app.graphql.schema  # type: ignore[attr-defined]
