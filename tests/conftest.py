@@ -47,6 +47,7 @@ TEARDOWN_SECONDS = 120  # for each step of a teardown; pytest-timeout stops its 
 def pytest_configure() -> None:
     """Databases are files in memory where there is room: nobody has to wait for a disk at each commit."""
     gc.disable()  # until everything is collected
+    os.environ["CARE_RECENT_REQUESTS"] = "0"  # responses are those of production; tests/dev has the others
     os.environ["TZ"] = SUMMER_TIME
     time.tzset()
     if folder := folder_in_memory():

@@ -158,7 +158,7 @@ def test_a_read_of_a_draft_and_submissions_is_listed_with_the_submissions(
 
 
 @pytest.mark.once_on_postgresql
-@pytest.mark.parametrize("client", ["1", "Q2xpZW50OjE=", "99", "nonsense", "QXNzaWdubWVudDox"])
+@pytest.mark.parametrize("client", ["1", "Q2xpZW50OjE=", "99"])
 def test_a_foreign_client_is_answered_like_a_missing_one(used: Gateway, client: str) -> None:
     assert used.as_caregiver(2).data(EVENTS, client=client)["auditEvents"] == {
         "totalCount": 0,

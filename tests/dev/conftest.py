@@ -56,6 +56,11 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
+def settings(settings: Settings) -> Settings:
+    return settings.model_copy(update={"recent_requests": 50})
+
+
+@pytest.fixture
 def browser(folder: Path, settings: Settings) -> Iterator[Caller]:
     with opened(create_app(settings, clock=lambda: NOW)) as client:
         yield Caller(client, None)

@@ -50,7 +50,7 @@ def assert_right(request: RawRequest, path: str, may: frozenset[str]) -> None:
     if "requestBody" in operation:
         kinds = request.all_of(b"content-type")[:1] or [JSON.encode()]
         assert kinds[0].decode("latin-1").partition(";")[0].strip().lower() == JSON
-        homework = json.loads(request.body.decode())
+        homework = json.loads(request.body.decode("utf-8-sig"))
         schema = openapi.validator("#/components/schemas/Homework")
         assert list(schema.iter_errors(homework)) == []
         assert all(type(each) is int for each in (*homework["bookIds"], homework["sessionId"]))
