@@ -8,7 +8,7 @@ from enum import Enum
 import click
 
 from app.care.context import Role, utc_now
-from app.db.admin.migrate import reject_newer, version_of
+from app.db.admin.migrate import reject_newer, serves, version_of
 from app.db.audit.records import About, operator_record, recording
 from app.db.drivers.factory import open_database
 from app.db.drivers.interface import (
@@ -66,13 +66,28 @@ def settings_or_warn() -> Settings:
 # --- the database ---------------------------------------------------------------------------------
 
 
-def on_database(settings: Settings, work: Callable[[Database], Awaitable[Result]]) -> Result:
+def reject_version(version: str | None) -> None:
+    reject_newer(version)
+    reject_failed([check_version(version)])
+
+
+def reject_failed(findings: Iterable[Finding]) -> None:
+    for finding in findings:
+        if finding.verdict is Verdict.FAILED:
+            raise DatabaseError(f"{finding.message}; {finding.advice}")
+
+
+def on_database(
+    settings: Settings,
+    work: Callable[[Database], Awaitable[Result]],
+    reject: Callable[[str | None], None] = reject_version,
+) -> Result:
     """Opens the database, checks that it is migrated, and runs `work`."""
 
     async def run() -> Result:
         db = await open_database(settings.database, settings.read_threads, patience=None)
         try:
-            reject_version(await version_of(db))
+            reject(await version_of(db))
             return await work(db)
         except Exception as error:
             if is_fault_of_database(error):
@@ -92,30 +107,25 @@ def write_database(settings: Settings, steps: Steps[Result]) -> Result:
     return on_database(settings, lambda db: db.write(steps))
 
 
-def reject_version(version: str | None) -> None:
-    reject_newer(version)
-    reject_failed([check_version(version)])
+def reject_unserved(version: str | None) -> None:
+    """Commands need the tables of their own version: an older `erase` would leave what a newer column has."""
+    if not serves(version):
+        reject_version(version)
 
 
-def reject_failed(findings: Iterable[Finding]) -> None:
-    for finding in findings:
-        if finding.verdict is Verdict.FAILED:
-            raise DatabaseError(f"{finding.message}; {finding.advice}")
-
-
-def check_database(settings: Settings) -> None:
+def check_database(settings: Settings, reject: Callable[[str | None], None] = reject_version) -> None:
     """Rejects a database that cannot be opened or is not migrated."""
 
     async def no_work(db: Database) -> None: ...
 
-    on_database(settings, no_work)
+    on_database(settings, no_work, reject)
 
 
 def check_before_serving(settings: Settings) -> None:
     """A read-only database opens without error, so check that it is writable before serving."""
     if settings.database.startswith("sqlite:"):
         reject_failed(check_access(sqlite_path(settings.database)))
-    check_database(settings)
+    check_database(settings, reject_unserved)
 
 
 # --- audit records of operators -------------------------------------------------------------------

@@ -23,7 +23,7 @@ from app.cli.common import (
 from app.db.admin.backup import version_in
 from app.db.admin.copying import copying, count_rows, locked_source, migrate_empty
 from app.db.admin.distributing import distribute
-from app.db.admin.migrate import migrate, newest_version
+from app.db.admin.migrate import Phase, migrate, newest_version, target_of
 from app.db.audit.removing import finding_checkpoints
 from app.db.drivers.interface import Database, DatabaseError, location_of, sqlite_path
 from app.db.session_counters import differences
@@ -41,15 +41,20 @@ NOUNS = {
 
 
 @click.command("migrate")
-def migrate_command() -> None:
+@click.option("--expand", "phase", flag_value=Phase.EXPAND, help="Only add, while the version before runs.")
+@click.option("--contract", "phase", flag_value=Phase.CONTRACT, help="Remove the rest, after it has ended.")
+def migrate_command(phase: str | None) -> None:
     """Migrate the database to the schema of this version."""
-    url = settings_or_warn().database
-    before, now = asyncio.run(migrate(url)), newest_version()
+    url, chosen = settings_or_warn().database, Phase(phase or Phase.BOTH)
+    before = asyncio.run(migrate(url, chosen))
+    now = max(before or "", target_of(chosen))
     if before == now:
         click.echo(f"{location_of(url)}: the schema is already at version {now}")
     else:
         source = "an empty database" if before is None else f"version {before}"
         click.echo(f"{location_of(url)}: migrated from {source} to version {now}")
+    if now < newest_version():
+        click.echo("after the last process of the version before has ended: care-gateway migrate --contract")
 
 
 @click.command()

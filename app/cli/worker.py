@@ -15,14 +15,14 @@ from app.cli.serve import reject_taken_metrics_port
 from app.db.drivers.factory import open_database
 from app.db.drivers.interface import Database, DatabaseError
 from app.db.moments import moment_as_text
-from app.db.tables import DeliveryState
+from app.db.tables import DeliveryState, EventKind
 from app.events.deliveries import StoredDelivery, listing_deliveries, retry_dead, retry_event
 from app.events.dispatcher import dispatch
-from app.events.webhook import TYPES, Webhook, open_webhook
+from app.events.webhook import TYPES, Webhook, WebhookEvent, body_of, headers_of, open_webhook, post
 from app.main import tracing_of_environment
 from app.server.background import Vitals
 from app.server.signals import END_SECONDS, end_within
-from app.settings import Settings
+from app.settings import Settings, SettingsError
 from app.telemetry.logs import config_of
 from app.telemetry.redaction import redact_logs
 
@@ -78,7 +78,7 @@ async def dispatch_until_stopped(
 
 @click.group(cls=Group)
 def deliveries() -> None:
-    """List and retry deliveries to the webhook."""
+    """List, retry and test deliveries to the webhook."""
 
 
 @deliveries.command("list")
@@ -123,3 +123,28 @@ def retry_deliveries(event_id: int | None, all_dead: bool) -> None:
     click.echo(f"{scheduled} scheduled for delivery")
     if scheduled < total:
         raise DatabaseError(f"{total - scheduled} could not be scheduled, for the reasons above")
+
+
+@deliveries.command("test")
+@click.option(
+    "--type",
+    "kind",
+    type=click.Choice(list(TYPES.values())),
+    default=TYPES[EventKind.SUBMITTED],
+    show_default=True,
+    metavar="TYPE",
+    help="Type of the event.",
+)
+def test_delivery(kind: str) -> None:
+    """Post a signed example event, `evt_0` with ids that no row has, to the webhook."""
+    if (webhook := open_webhook(settings_or_warn())) is None:
+        raise SettingsError("CARE_WEBHOOK_URL is not set")
+    now = utc_now()
+    event = next(each for each, name in TYPES.items() if name == kind)
+    data: dict[str, int | None] = dict.fromkeys(("sessionId", "assignmentId", "caregiverId", "clientId"), 0)
+    data |= {"reminderId": 0 if event == EventKind.REMINDER_DUE else None}
+    body = body_of(WebhookEvent(0, event, now, data))
+    result = asyncio.run(post(webhook, headers_of(webhook, 0, body, now), body))
+    click.echo(f"{body.decode()}\n{'accepted' if result.is_accepted else 'not accepted'}: {result.status}")
+    if not result.is_accepted:
+        raise SystemExit(1)

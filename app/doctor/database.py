@@ -9,7 +9,7 @@ from stat import S_IMODE
 
 from sqlalchemy import text
 
-from app.db.admin.migrate import NEWER_ADVICE, is_newer, newest_version, version_of
+from app.db.admin.migrate import NEWER_ADVICE, is_newer, newest_version, number_of, serves, version_of
 from app.db.drivers.interface import location_of, sqlite_path
 from app.db.drivers.sqlite import connect_sqlite
 from app.db.sql import Statement, selecting
@@ -46,10 +46,14 @@ PRIVATE = {"log_error_verbosity": {"terse"}, "log_min_error_statement": {"panic"
 
 def check_version(version: str | None) -> Finding:
     """`version` is that of the tables; None if there are no tables."""
-    if version == newest_version():
-        return ok("migrations", f"the tables are those of this version, {version}")
     if version is None:
         return failed("migrations", "the database has no tables", "run `care-gateway migrate`")
+    if number_of(version) == number_of(newest_version()):
+        rest = "" if version >= newest_version() else "; `care-gateway migrate --contract` ends the upgrade"
+        return ok("migrations", f"the tables are those of this version, {version}{rest}")
+    if serves(version):
+        message = f"the tables are of the next version, {version}: this one only serves them"
+        return warning("migrations", message, "run commands of the next version: docs/upgrading.md")
     message = f"the tables are of version {version}, and this version needs {newest_version()}"
     advice = NEWER_ADVICE if is_newer(version) else "back up, then run `care-gateway migrate`"
     return failed("migrations", message, advice)

@@ -32,7 +32,7 @@ def run_checks(settings: Settings) -> list[Finding]:
             return found + run_each(installation, check_hosts, check_clock)
         try:
             migrations = run_each(installation, check_migrations)
-            installation.is_migrated = all(one.verdict is Verdict.OK for one in migrations)
+            installation.is_migrated = all(one.verdict is not Verdict.FAILED for one in migrations)
             found += [*migrations, *run_each(installation, check_database, check_hosts, check_standby)]
             found += run_each(installation, check_replica)
             if installation.is_migrated:

@@ -8,7 +8,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from app.auth.authenticator import Authenticator
-from app.db.admin.migrate import is_newer, newest_version, stored_version
+from app.db.admin.migrate import is_newer, serves, stored_version
 
 READ_SECONDS = 5  # less than a read may wait for a connection: who checks does not wait longer
 
@@ -33,11 +33,11 @@ async def ready(request: Request) -> Response:
     except Exception as fault:  # of any driver
         logger.warning("not ready: %s", type(fault).__name__)
         return JSONResponse({"status": "the database does not respond"}, 503)
+    if serves(version):
+        return JSONResponse({"status": "ready"})
     if is_newer(version):
         return JSONResponse({"status": "the database has the tables of a newer version"}, 503)
-    if version != newest_version():
-        return JSONResponse({"status": "the database is not migrated"}, 503)
-    return JSONResponse({"status": "ready"})
+    return JSONResponse({"status": "the database is not migrated"}, 503)
 
 
 HEALTH_ROUTES = (Route("/livez", live), Route("/readyz", ready))

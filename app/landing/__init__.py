@@ -133,8 +133,9 @@ def openapi_as_json() -> bytes:
 
 
 def plain_text(settings: Settings) -> str:
+    name = f"Care Gateway {own_version()}" if settings.in_development else "Care Gateway"
     lines = [
-        f"Care Gateway {own_version()}: care sessions over GraphQL and four legacy REST paths.",
+        f"{name}: care sessions over GraphQL and four legacy REST paths.",
         "",
         "/graphql        GraphQL: POST with a bearer token",
         *(["/schema.graphql GraphQL schema"] if settings.shows_schema_to_anyone else []),

@@ -119,6 +119,33 @@ def test_all_dead_deliveries_are_retried(care: Care, receiver: Receiver, command
     assert care.deliveries()[1] == (2, "WAITING", 3, "503")
 
 
+@pytest.mark.sqlite_only
+@pytest.mark.parametrize(("event", "reminder"), [("assignment.submitted", None), ("reminder.due", 0)])
+def test_an_example_event_is_posted_like_a_real_one(
+    receiver: Receiver, command: Command, event: str, reminder: int | None
+) -> None:
+    arguments = [] if event == "assignment.submitted" else ["--type", event]
+
+    result = command("deliveries", "test", *arguments, webhook_url=receiver.url, webhook_secret=SECRET)
+
+    [posted] = receiver.received
+    body = posted.verified(SECRET)
+    assert body.pop("timestamp").endswith("Z")
+    ids = {"sessionId": 0, "assignmentId": 0, "caregiverId": 0, "clientId": 0, "reminderId": reminder}
+    assert (posted.id, body) == ("evt_0", {"type": event, "data": ids})
+    assert (result.exit_code, result.output) == (0, f"{posted.body.decode()}\naccepted: 200\n")
+
+
+@pytest.mark.sqlite_only
+def test_an_example_event_that_the_webhook_rejects_is_a_failure(receiver: Receiver, command: Command) -> None:
+    receiver.answers = [503]
+
+    rejected = command("deliveries", "test", webhook_url=receiver.url, webhook_secret=SECRET)
+
+    assert (rejected.exit_code, rejected.output.splitlines()[1:]) == (1, ["not accepted: 503"])
+    assert_rejected(command("deliveries", "test"), "CARE_WEBHOOK_URL is not set")
+
+
 REFUSE_DEATHS_OF_CAREGIVER_2 = {
     "sqlite": "CREATE TRIGGER refusing BEFORE UPDATE ON delivery WHEN OLD.caregiver_id = 2"
     " BEGIN SELECT RAISE(ABORT, 'refused'); END",

@@ -73,8 +73,13 @@ def test_tables_of_another_version_are_reported(diagnose: Diagnose, settings: Se
     older = diagnose("migrations")
     raw.run(settings.database, "UPDATE alembic_version SET version_num = '9999'")
     newer = diagnose("migrations")
+    next_one = f"{int(newest_version()[:4]) + 1:04}"
+    raw.run(settings.database, f"UPDATE alembic_version SET version_num = '{next_one}'")
+    ahead = diagnose("migrations"), diagnose("dispatcher")
     raw.run(settings.database, "DROP TABLE alembic_version")
 
+    only_served = f"the tables are of the next version, {next_one}: this one only serves them"
+    assert ahead == ([("warning", only_served)], [("ok", "nothing is overdue")])
     needs = f"and this version needs {newest_version()}"
     assert older == [("failed", f"the tables are of version 0001, {needs}")]
     assert newer == [("failed", f"the tables are of version 9999, {needs}")]

@@ -140,7 +140,9 @@ def test_production_answers_everyone_with_the_endpoints(own_keys: Settings) -> N
 
     assert page.text == text.text
     assert page.headers["content-type"] == "text/plain; charset=utf-8"
-    assert text.text.splitlines()[2:] == [
+    assert text.text.splitlines() == [
+        "Care Gateway: care sessions over GraphQL and four legacy REST paths.",
+        "",
         "/graphql        GraphQL: POST with a bearer token",
         "/openapi.yaml   OpenAPI description of the legacy paths; also /openapi.json",
         "/livez          liveness",

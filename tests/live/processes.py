@@ -118,14 +118,16 @@ def start(*arguments: str, **care: str) -> Process:
     return Process(arguments, care, tempfile.TemporaryFile("w+"), tempfile.TemporaryFile("w+"))
 
 
-def run(*arguments: str, module: str = "", **care: str) -> subprocess.CompletedProcess[str]:
-    """Starts a named module afresh."""
+def run(
+    *arguments: str, module: str = "", folder: Path = ROOT, **care: str
+) -> subprocess.CompletedProcess[str]:
+    """Starts a named module afresh, as it is in the folder."""
     if not module:
         process = start(*arguments, **care)
         return subprocess.CompletedProcess(arguments, process.wait(), *process.communicate())
     return subprocess.run(
         [sys.executable, "-m", module, *arguments],
-        cwd=ROOT,
+        cwd=folder,
         env=environment(**care),
         capture_output=True,
         text=True,
@@ -153,6 +155,7 @@ def serving(
     *arguments: str,
     command: str = "serve",
     module: str = "",
+    folder: Path = ROOT,
     prepare: Callable[[], None] | None = None,
     **care: str,
 ) -> Iterator[Served]:
@@ -160,7 +163,7 @@ def serving(
     at its end."""
     settings = {"port": str(free_port()), "drain_seconds": "0"} | care
     with log.open("w+") as output:
-        process = spawn([command, *arguments], module, settings, output, prepare)
+        process = spawn([command, *arguments], module, settings, output, prepare, folder)
         try:
             served = Served(process, f"http://127.0.0.1:{settings['port']}", output)
             wait_until_ready(served, log)
@@ -176,12 +179,13 @@ def spawn(
     care: dict[str, str],
     output: IO[str],
     prepare: Callable[[], None] | None = None,
+    folder: Path = ROOT,
 ) -> "Process | subprocess.Popen[str]":
     if not module:
         return Process(arguments, care, output, prepare=prepare)
     return subprocess.Popen(
         [sys.executable, "-m", module, *arguments],
-        cwd=ROOT,
+        cwd=folder,
         env=environment(**care),
         stdout=output,
         stderr=subprocess.STDOUT,

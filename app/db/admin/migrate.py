@@ -1,9 +1,11 @@
-"""Migrates a database to the newest schema version."""
+"""Migrates a database to the newest schema version, in one or in two phases: a process serves the tables of
+its own version, and of the next one until something is removed (docs/decisions/0042-rolling-upgrades.md)."""
 
 import sqlite3
 from collections import defaultdict
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, closing
+from enum import StrEnum
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,7 +29,15 @@ NEWER_ADVICE = (
     "start the newer version again, or restore the backup from before the upgrade "
     '(docs/upgrading.md, "Rolling back")'
 )
+NUMBER = 4  # digits
+LOCK_SECONDS = 2  # an expansion that waits for a lock lets all later requests wait too
 VERSION = Statement(text("SELECT version_num FROM alembic_version"))
+
+
+class Phase(StrEnum):
+    BOTH = "both"  # while no process runs
+    EXPAND = "expand"  # while processes of the version before run
+    CONTRACT = "contract"  # after they have ended
 
 
 def config(connection: Connection | None = None) -> "Config":
@@ -41,12 +51,28 @@ def config(connection: Connection | None = None) -> "Config":
 
 @cache
 def versions() -> list[str]:
-    """From the names of the files, which begin with the version."""
+    """From the names of the files: `0013_...` expands the tables, and `0013c_...` contracts them."""
     return sorted(path.name.partition("_")[0] for path in (FOLDER / "versions").glob("*.py"))
 
 
 def newest_version() -> str:
     return versions()[-1]
+
+
+def expanded_version() -> str:
+    return newest_version()[:NUMBER]
+
+
+def number_of(version: str) -> int:
+    return int(version[:NUMBER])
+
+
+def serves(version: str | None) -> bool:
+    """Can a process of this program use these tables?"""
+    if version is None:
+        return False
+    ahead = number_of(version) - number_of(newest_version())
+    return ahead == 0 or (ahead == 1 and len(version) == NUMBER)
 
 
 def stored_version() -> Steps[str | None]:
@@ -62,17 +88,17 @@ async def version_of(db: Database) -> str | None:
         return None
 
 
-async def migrate(url: str) -> str | None:
+async def migrate(url: str, phase: Phase = Phase.BOTH) -> str | None:
     """Returns the previous version, or None if there were no tables."""
     if url.startswith("sqlite:///"):
         make_sqlite_file(sqlite_path(url))
     else:
         await (await open_database(url, 1)).close()  # raises DatabaseError if it cannot be opened
     async with connected(url) as connection:
-        return await connection.run_sync(upgrade)
+        return await connection.run_sync(upgrade, phase)
 
 
-def upgrade(connection: Connection) -> str | None:
+def upgrade(connection: Connection, phase: Phase = Phase.BOTH) -> str | None:
     from alembic import command
     from alembic.runtime.migration import MigrationContext
 
@@ -81,9 +107,32 @@ def upgrade(connection: Connection) -> str | None:
     before = MigrationContext.configure(connection).get_current_revision()
     reject_newer(before)
     reject_too_old(before)
-    command.upgrade(config(connection), "head")
+    reject_phase(before, phase)
+    if phase is Phase.EXPAND and connection.dialect.name == "postgresql":
+        connection.execute(text(f"SET LOCAL lock_timeout = '{LOCK_SECONDS}s'"))
+    target = target_of(phase)
+    if before is None or before < target:
+        command.upgrade(config(connection), target)
     renew_words(connection)
     return before
+
+
+def target_of(phase: Phase) -> str:
+    return expanded_version() if phase is Phase.EXPAND else newest_version()
+
+
+def reject_phase(before: str | None, phase: Phase) -> None:
+    own = number_of(newest_version())
+    behind = own - number_of(before) if before else 0
+    if phase is Phase.EXPAND and behind > 1:
+        raise DatabaseError(
+            f"the tables are of version {before}, whose processes do not serve version {own:04}: first "
+            "upgrade to the version between, or stop all processes and run `care-gateway migrate`"
+        )
+    if phase is Phase.CONTRACT and (before is None or behind):
+        raise DatabaseError(
+            f"the tables are not those of version {own:04} yet; run `care-gateway migrate --expand` first"
+        )
 
 
 def renew_words(connection: Connection) -> None:
@@ -110,7 +159,7 @@ def reject_newer(version: str | None, name: str = "the database", advice: str = 
 
 
 def is_newer(version: str | None) -> bool:
-    return version is not None and version > newest_version()
+    return version is not None and number_of(version) > number_of(newest_version())
 
 
 def reject_too_old(version: str | None, name: str = "the database") -> None:
