@@ -9,7 +9,7 @@ import click
 import orjson
 
 from app.care.context import utc_now
-from app.cli.common import Group, WholeNumber, read_database, settings_or_warn
+from app.cli.common import Group, WholeNumber, main, read_database, settings_or_warn
 from app.db.moments import moment_as_text
 from app.db.statements.usage import reading_usage
 from app.rest_compat.report import Line, PathReport, Report, State, first_day_of, report_of
@@ -61,7 +61,7 @@ class Legacy(Group):
             formatter.write_text(str(error))
 
 
-@click.group(cls=Legacy)
+@main.group(cls=Legacy)
 def legacy() -> None:
     """Migrate from the old service and retire its paths."""
 

@@ -5,7 +5,7 @@ from enum import Enum, auto
 from typing import Any
 
 from pydantic.alias_generators import to_camel
-from sqlalchemy import BigInteger, Column, Integer, Table
+from sqlalchemy import BigInteger, Column, Integer, Table, Text, cast, literal, null
 from sqlmodel import Field
 
 Id = BigInteger().with_variant(Integer(), "sqlite")  # SQLite generates ids for INTEGER columns only
@@ -17,8 +17,8 @@ class Erased(Enum):
     UNCHANGED = auto()  # no personal text of a client
     EMPTY = auto()
     NULL = auto()
-    NAME = auto()  # `erased`
-    NUMBERED = auto()  # `erased-` and the id of the row, so that it stays unique
+    NAME = auto()
+    NUMBERED = auto()  # with the id of the row, so that it stays unique
     ANSWERS = auto()  # a document in which each answer is empty
 
 
@@ -83,6 +83,17 @@ def member_of(column: Column[Any]) -> str:
 def is_personal(column: Column[Any]) -> bool:
     """Is it a personal text of a client?"""
     return facts_of(column).erased not in (None, Erased.UNCHANGED)
+
+
+def erased_texts(table: Table) -> dict[str, Any]:
+    """The columns of the table with personal texts, and their values after an erasure."""
+    values: dict[Erased | None, Any] = {
+        Erased.EMPTY: "",
+        Erased.NULL: null(),
+        Erased.NAME: "erased",
+        Erased.NUMBERED: literal("erased-") + cast(table.primary_key.columns[0], Text),
+    }
+    return {column.name: values[facts_of(column).erased] for column in table.columns if is_personal(column)}
 
 
 def distribution_key(table: Table) -> str | None:
