@@ -12,13 +12,11 @@ Id = BigInteger().with_variant(Integer(), "sqlite")  # SQLite generates ids for 
 
 
 class Erased(Enum):
-    """What a text is after its client was erased."""
+    """What a text is after its client was erased, if it is no fixed text."""
 
     UNCHANGED = auto()  # no personal text of a client
-    EMPTY = auto()
     NULL = auto()
-    NAME = auto()
-    NUMBERED = auto()  # with the id of the row, so that it stays unique
+    NUMBERED = auto()  # `erased-` and the id of the row, so that it stays unique
     ANSWERS = auto()  # a document in which each answer is empty
 
 
@@ -35,7 +33,7 @@ class Place(Enum):
 class Facts:
     """About a column."""
 
-    erased: Erased | None = None  # None of a text fails a test
+    erased: Erased | str | None = None  # None of a text fails a test
     exported: bool = True  # in own data
     recorded: bool = False  # in a recording of the old service
     fixed: bool = False  # an imported change of it is a conflict
@@ -87,13 +85,12 @@ def is_personal(column: Column[Any]) -> bool:
 
 def erased_texts(table: Table) -> dict[str, Any]:
     """The columns of the table with personal texts, and their values after an erasure."""
-    values: dict[Erased | None, Any] = {
-        Erased.EMPTY: "",
+    computed = {
         Erased.NULL: null(),
-        Erased.NAME: "erased",
         Erased.NUMBERED: literal("erased-") + cast(table.primary_key.columns[0], Text),
     }
-    return {column.name: values[facts_of(column).erased] for column in table.columns if is_personal(column)}
+    becomes = {column.name: facts_of(column).erased for column in table.columns if is_personal(column)}
+    return {name: computed[how] if isinstance(how, Erased) else how for name, how in becomes.items()}
 
 
 def distribution_key(table: Table) -> str | None:
