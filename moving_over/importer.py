@@ -17,6 +17,7 @@ from app.db.interchange.recorded import (
     saving_imported,
 )
 from app.db.sql import Steps
+from app.db.statements.switch import SwitchState, saving_switch
 from app.db.tables import TombstoneState
 from moving_over import LegacyMigrationError
 from moving_over.extraction import Gap, Gaps, Recording
@@ -35,7 +36,8 @@ class RecordingIncomplete(LegacyMigrationError):
 def importing_recording(
     recording: Recording, is_partial: bool
 ) -> Steps[tuple[dict[str, int], RemainingWork]]:
-    if known := {row[0] for row in (yield FIND_CARE_IDS["session"], {})} & recording.facts["session"].keys():
+    here = {row[0] for row in (yield FIND_CARE_IDS["session"], {})}
+    if known := here & recording.facts["session"].keys():
         raise LegacyMigrationError(
             f"session {min(known)} is in the database already: was this recording imported before? "
             "Nothing was imported"
@@ -62,6 +64,8 @@ def importing_recording(
 
     counts = yield from importing_numbered(lines())
     yield from saving_imported(fingerprints, older)
+    if not here:  # else the service is in use already
+        yield from saving_switch(SwitchState.WAITING)
     return counts, (yield from reading_remaining_work(recording))
 
 
