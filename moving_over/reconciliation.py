@@ -9,6 +9,8 @@ from app.db.interchange.load import reading_users
 from app.db.interchange.recorded import (
     ERASED,
     FIND_CARE_IDS,
+    FOREIGN,
+    KEPT,
     REMOVED,
     Key,
     Members,
@@ -38,6 +40,7 @@ class Reconciliation:
     counters: list[Difference] = field(default_factory=list)  # what `verify` finds
     aside: list[Key] = field(default_factory=list)  # invalid rows of the recording, which are not compared
     erased: int = 0  # rows of erased clients, which are not compared
+    kept: int = 0  # rows that differ by a decision of the operator
     remaining: RemainingWork = field(init=False)
 
     @property
@@ -51,7 +54,7 @@ def reconciling(recording: Recording) -> Steps[Reconciliation]:
     erased = erased_rows(recording, clients)
     imported = yield from reading_imported()
     erased |= {key for key, fingerprint in imported.items() if fingerprint == ERASED}
-    removed = {key for key, fingerprint in imported.items() if fingerprint.startswith(REMOVED)}
+    left_out = {key for key, found in imported.items() if found.startswith(REMOVED) or found == KEPT}
     caregivers = {number: row["caregiverId"] for number, row in recording.facts["session"].items()}
     seen: set[Key] = set()
     users = yield from reading_users()
@@ -61,6 +64,9 @@ def reconciling(recording: Recording) -> Steps[Reconciliation]:
             seen.add(row.key)
             if row.key in erased:
                 found.erased += 1
+                continue
+            if imported.get(row.key) in (KEPT + row.fingerprint[3], FOREIGN + row.fingerprint[3]):
+                found.kept += 1
                 continue
             count(kind, row.members, caregivers, found.recorded, found.recorded_of_caregiver)
             here = stored.get(row.id)
@@ -76,7 +82,7 @@ def reconciling(recording: Recording) -> Steps[Reconciliation]:
                 found.different[row.key] = different
     for kind in FIND_CARE_IDS:
         yield from finding_more(
-            found, kind, {*seen, *erased, *removed, *recording.aside}, caregivers, recording.zone
+            found, kind, {*seen, *erased, *left_out, *recording.aside}, caregivers, recording.zone
         )
     found.remaining = yield from reading_remaining_work(recording)
     return found

@@ -6,13 +6,16 @@ from datetime import datetime
 
 from app.db.drivers.citus import using_one_connection
 from app.db.interchange.load import completing_import, reading_ids, reading_users
-from app.db.interchange.merge import EVENT, Update, removing, updating_row
+from app.db.interchange.merge import EVENT, Choice, Update, removing, updating_row
 from app.db.interchange.recorded import (
+    CONFLICT,
     ERASED,
     FIND_CLOSED_SESSIONS,
     FIND_SESSIONS,
+    KEPT,
     REMOVED,
     Key,
+    decided,
     fingerprint_of,
     members_of,
     reading_imported,
@@ -22,6 +25,7 @@ from app.db.interchange.recorded import (
 from app.db.interchange.rows import ImportRows
 from app.db.session_counters import locking_sessions
 from app.db.sql import Bulk, Steps
+from app.db.statements.switch import SwitchState, reading_switch
 from app.telemetry.wording import counted
 from moving_over import LegacyMigrationError
 from moving_over.extraction import Recording, is_complete
@@ -29,6 +33,7 @@ from moving_over.importer import RecordingIncomplete, moment_rows
 from moving_over.recorded_rows import NEEDED, erased_rows, in_batches, recorded_rows
 from moving_over.remaining_work import RemainingWork, reading_remaining_work
 
+DECLARED = "the switch was declared, so people use this service; nothing was imported (legacy switch --back)"
 MAX_REMOVED, MAX_SHARE = 20, 0.02  # rows, and of a caregiver's rows, that go without --yes-remove
 
 
@@ -37,15 +42,42 @@ def updating_from_recording(
 ) -> Steps[tuple[Update, RemainingWork]]:
     if recording.is_incomplete and not is_partial:
         raise RecordingIncomplete(recording.gaps)
+    update = yield from applying(recording, now, {}, removes_gone)
+    if removes_gone and confirmed != len(update.gone):
+        check_limit(update)
+    return update, (yield from reading_remaining_work(recording))
+
+
+def deciding(recording: Recording, now: datetime, choices: dict[Key, Choice]) -> Steps[Update]:
+    """Applies what an operator has decided about conflicts, and nothing else."""
+    update = yield from applying(recording, now, choices, removes_gone=True)
+    if reasons := [f"{kind}:{number}: {reason}" for (kind, number), reason in update.conflicts.items()]:
+        raise LegacyMigrationError("\n".join([*reasons, "nothing was changed"]))
+    return update
+
+
+def applying(
+    recording: Recording, now: datetime, choices: dict[Key, Choice], removes_gone: bool
+) -> Steps[Update]:
+    """Applies all changes, or those with choices."""
+    if (yield from reading_switch()) is SwitchState.DECLARED:
+        raise LegacyMigrationError(DECLARED)
     yield from using_one_connection()
-    update = Update(now, (yield from reading_imported()), (yield from reading_ids()))
+    update = Update(now, (yield from reading_imported()), (yield from reading_ids()), choices)
     moment, older = moment_rows(recording, update.base)
     recorded = fingerprints_in(recording)
     erased = erased_rows(recording, update.rows.erased)
     erased |= {key for key, fingerprint in update.base.items() if fingerprint == ERASED}
-    changed = {key for key, found in recorded.items() if update.base.get(key) != found} - erased
+    changed = {key for key, found in recorded.items() if decided(update.base.get(key, "")) != found} - erased
     update.erased = len(erased & recorded.keys())
-    gone = [*finding_gone(update, recording, (yield from reading_users()))]
+    gone = {*finding_gone(update, recording, (yield from reading_users()))}
+    marks = [key for key in update.base if key[0].startswith(CONFLICT)]
+    if choices:
+        changed, gone = choices.keys() & recorded.keys() - erased, gone & choices.keys()
+        if unknown := sorted(choices.keys() - changed - gone):
+            kind, number = unknown[0]
+            raise LegacyMigrationError(f"{kind}:{number} is neither in this recording nor here")
+        moment, older, marks = [], [], [(CONFLICT + kind, number) for kind, number in choices]
     yield from locking(update.rows, recording, [*changed, *gone])
     closed = {row[0] for row in (yield FIND_CLOSED_SESSIONS, {})}
     sessions = recording.facts["session"]
@@ -60,12 +92,11 @@ def updating_from_recording(
         stored = yield from reading_rows(kind, ids, recording.zone)
         for number in ids:
             yield from removing(update, (kind, number), stored.get(number), removes_gone)
-    if removes_gone and confirmed != len(update.gone):
-        check_limit(update)
     yield from completing_import(update.rows)
-    yield from saving_imported([*update.saved.values(), *moment], [*update.dropped, *older])
+    saved = [*update.saved.values(), *moment, *update.marks()]
+    yield from saving_imported(saved, [*update.dropped, *older, *marks])
     yield Bulk("event", EVENT, update.events)
-    return update, (yield from reading_remaining_work(recording))
+    return update
 
 
 def finding_gone(update: Update, recording: Recording, users: dict[Key, str | None]) -> Iterator[Key]:
@@ -73,12 +104,14 @@ def finding_gone(update: Update, recording: Recording, users: dict[Key, str | No
     seen = {(role.lower(), each) for role, user in recording.complete for each in recording.users[role][user]}
     names = {(role.lower(), user) for role, user in recording.complete}
     seen |= {(kind, number) for (kind, number), user in users.items() if (kind, user) in names}
-    for key, fingerprint in update.base.items():
-        kind, number = key
-        is_care = kind in ("session", "assignment") and fingerprint != ERASED
+    for key in update.base.keys() | update.choices.keys():
+        (kind, number), fingerprint = key, update.base.get(key, "only here")
+        is_care = kind in ("session", "assignment") and fingerprint not in (ERASED, KEPT)
         if not is_care or fingerprint.startswith(REMOVED) or recording.has_seen(key):
             continue
         caregiver, client = update.rows.known[kind].get(number) or (0, 0)
+        if not caregiver and key not in update.base:
+            continue
         if not caregiver or (("client", client) if kind == "session" else ("caregiver", caregiver)) in seen:
             yield key
         else:

@@ -10,6 +10,7 @@ import click
 from app.care.context import utc_now
 from app.cli.common import audited, write_database
 from app.cli.import_data import print_counts
+from app.db.interchange.change import TAKEN
 from app.db.interchange.load import ImportRejected
 from app.db.interchange.merge import Update
 from app.db.sql import Steps
@@ -20,6 +21,11 @@ from moving_over.importer import RecordingIncomplete, importing_recording
 from moving_over.recorded_calls import calls_file
 from moving_over.remaining_work import RemainingWork
 from moving_over.updating import updating_from_recording
+
+WAY_OUT = (
+    "ids that both services gave away; submissions: `legacy resolve take-old` gives another id; the rest: "
+    "enter it again in the old service, record, and `legacy resolve keep-here`:"
+)
 
 
 def import_recording(
@@ -44,7 +50,10 @@ def import_recording(
     else:
         print_counts(result)
     shared.print_remaining_work(remaining)
-    raise SystemExit(1 if is_update and result.conflicts else 0)
+    if is_update and result.conflicts:
+        click.echo("decide with `care-gateway legacy resolve take-old|keep-here RECORDING KIND:ID`", err=True)
+        raise SystemExit(1)
+    raise SystemExit(0)
 
 
 def print_update(update: Update, is_removed: bool) -> None:
@@ -52,8 +61,11 @@ def print_update(update: Update, is_removed: bool) -> None:
     shared.print_list("not seen, like the lists of their person, and kept:", unseen)
     for kind, number in update.gone:
         click.echo(f"{'removed' if is_removed else 'gone'}\t{kind}\t{number}")
-    for (kind, number), reason in sorted(update.conflicts.items()):
+    conflicts = sorted(update.conflicts.items())
+    for (kind, number), reason in conflicts:
         click.echo(f"conflict\t{kind}\t{number}\t{reason}")
+    taken = (f"{kind} {number}" for (kind, number), reason in conflicts if TAKEN in reason)
+    shared.print_list(WAY_OUT, taken)
     parts = [
         *(f"{counted(number, kind)} added" for kind, number in update.added.items()),
         *(f"{counted(number, kind)} changed" for kind, number in update.changed.items()),

@@ -53,6 +53,8 @@ def print_text(found: Reconciliation) -> None:
         click.echo(f"verify\tsession\t{one.session_id}\t{one.name}")
     if found.erased:
         click.echo(f"{found.erased:,} of erased clients not compared")
+    if found.kept:
+        click.echo(f"{found.kept:,} not compared, because they were resolved")
     listed = (*lists.values(), found.different, found.counters)
     click.echo(counted(sum(map(len, listed)), "difference"))
 
@@ -79,6 +81,7 @@ def to_object(found: Reconciliation) -> dict[str, Any]:
         "setAside": objects_of(found.aside, "kind", "id"),
         "counters": objects_of(((one.session_id, one.name) for one in found.counters), "session", "name"),
         "erased": found.erased,
+        "resolved": found.kept,
         "peopleWithoutAccount": objects_of(remaining.people_without_account, "role", "id"),
         "usersWithoutPerson": objects_of(remaining.users_without_person, "role", "userName"),
         "booksWithoutQuestions": remaining.books_without_questions,

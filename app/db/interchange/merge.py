@@ -1,17 +1,19 @@
 """Applies recorded rows to the stored ones.
 
-A row that both services have changed is a conflict: it stays as it is here.
+A row that both services have changed is a conflict: it stays as it is here, until an operator decides.
 """
 
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from datetime import datetime
+from enum import StrEnum
 from typing import Any
 
 import orjson
 
 from app.db.audit.records import About
 from app.db.interchange.change import (
+    FIXED,
     TAKEN,
     ChangeRejected,
     changing_assignment,
@@ -19,10 +21,14 @@ from app.db.interchange.change import (
     check_fixed,
     event_of,
     removing_row,
+    renumbering,
     restoring_row,
 )
 from app.db.interchange.lines import LineRejected
 from app.db.interchange.recorded import (
+    CONFLICT,
+    FOREIGN,
+    KEPT,
     REMOVED,
     Fingerprint,
     Key,
@@ -40,6 +46,13 @@ EVENT = (
 )  # fmt: skip
 
 
+class Choice(StrEnum):
+    """What an operator decides about a conflict."""
+
+    TAKE_OLD = "take-old"
+    KEEP_HERE = "keep-here"
+
+
 @dataclass
 class Update:
     """An update in progress, and afterwards what it has done."""
@@ -47,6 +60,7 @@ class Update:
     now: datetime
     base: dict[Key, str]  # fingerprints of the last import
     rows: ImportRows  # new rows
+    choices: dict[Key, Choice] = field(default_factory=dict)
     saved: dict[Key, Fingerprint] = field(default_factory=dict)  # of rows that are as recorded now
     dropped: list[Key] = field(default_factory=list)  # rows that neither service has any more
     events: list[tuple[Any, ...]] = field(default_factory=list)
@@ -66,6 +80,10 @@ class Update:
         parties = self.rows.known["session"][session] or ()
         self.events.append((*parties, session, assignment, event, Actor.SERVICE, self.now, self.now))
 
+    def marks(self) -> list[Fingerprint]:
+        """Of the conflicts, which `legacy ready` counts."""
+        return [(CONFLICT + kind, number, None, "") for kind, number in self.conflicts]
+
     def about(self) -> About:
         """The changed relationships and rows, for the audit record."""
         of: dict[tuple[int, int], dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
@@ -79,16 +97,23 @@ class Update:
 
 
 def updating_row(update: Update, row: RecordedRow, found: StoredRow | None) -> Steps[None]:
+    choice, recorded = update.choices.get(row.key), row.fingerprint
+    if choice is Choice.KEEP_HERE:
+        update.saved[row.key] = marked(recorded, KEPT if found is None or is_same(row, found) else FOREIGN)
+        return
     is_equal = found is not None and found.members == row.members and not found.is_withdrawn
     is_removed = update.base.get(row.key, "").startswith(REMOVED)
     try:
+        if choice is Choice.TAKE_OLD and row.kind == "assignment":
+            row = yield from renumbering(update.rows, row, found)
         if found is None:
             add(update, row)
             update.added[row.kind] += 1
         elif not is_equal or is_removed:
-            check_unchanged(update, row, found)
-            if is_removed and not row.members.get("isClosed"):  # a closed session keeps its close date
-                yield from restoring_row(row.key, found.caregiver or row.members["caregiverId"])
+            if choice is None:
+                check_unchanged(update, row, found)
+            if (is_removed or choice) and not row.members.get("isClosed"):  # else it keeps its close date
+                yield from restoring_row(row, found)
             yield from (changing_assignment if row.kind == "assignment" else changing_row)(
                 update.rows, row, found
             )
@@ -96,30 +121,45 @@ def updating_row(update: Update, row: RecordedRow, found: StoredRow | None) -> S
     except (ChangeRejected, LineRejected) as rejection:
         update.conflicts[row.key] = str(rejection)
         return
-    update.saved[row.key] = row.fingerprint
+    update.saved[row.key] = recorded if row.fingerprint == recorded else marked(recorded, KEPT)
     if row.kind in ("session", "assignment") and not is_equal:
         session = row.id if row.kind == "session" else row.members["sessionId"]
         before = None if found is None or found.is_withdrawn else found.members
         update.note(row.key, session, event_of(row, before))
 
 
+def marked(recorded: Fingerprint, mark: str) -> Fingerprint:
+    kind, number, client, fingerprint = recorded
+    return kind, number, client, mark + fingerprint
+
+
+def is_same(row: RecordedRow, found: StoredRow) -> bool:
+    return all(row.members[name] == found.members[name] for name in FIXED[row.kind])
+
+
 def add(update: Update, row: RecordedRow) -> None:
     """Rejects a row whose parent was not imported: its id may be of another thing here."""
-    if row.key in update.base:
+    is_chosen = row.key in update.choices
+    if row.key in update.base and not is_chosen:
         raise ChangeRejected("removed here")
     parents = {name: (kind, row.members[name]) for kind, _, name in PARENTS[row.kind]}
     if rejected := [
-        name for name, key in parents.items() if not update.base.get(key) and key not in update.saved
+        name for name, key in parents.items() if key not in update.saved and not is_imported(update, key)
     ]:
         raise ChangeRejected(*rejected)
     session = parents.get("sessionId")
-    if session and session[1] in update.closed and session not in update.saved:
+    if session and session[1] in update.closed and session not in update.saved and not is_chosen:
         raise ChangeRejected("the session was closed here")
     sets = {record["id"] for record in row.records if record["kind"] == "answer_set"}
     if sets & update.rows.known["answer_set"].keys():
         raise ChangeRejected(TAKEN, "answers")
     for record in row.records:
         update.rows.add_line(orjson.dumps(record))
+
+
+def is_imported(update: Update, key: Key) -> bool:
+    fingerprint = update.base.get(key)
+    return bool(fingerprint) and not str(fingerprint).startswith(FOREIGN)
 
 
 def check_unchanged(update: Update, row: RecordedRow, found: StoredRow) -> None:
@@ -140,17 +180,23 @@ def removing(update: Update, key: Key, found: StoredRow | None, is_removed: bool
     Keeps its fingerprint, with which it is restored if the old service shows it again.
     """
     kind, number = key
-    if found is None or found.is_withdrawn:
+    choice = update.choices.get(key)
+    base = update.base.get(key, "")
+    if found is None or found.is_withdrawn or base.startswith(FOREIGN):
         update.dropped.append(key)
         return
-    if found.has_draft or update.base[key] != fingerprint_of(found.members):
+    caregiver, client = update.rows.known[kind][number] or (0, 0)
+    if choice is Choice.KEEP_HERE:
+        update.saved[key] = (kind, number, client, KEPT)
+        return
+    is_changed = found.has_draft or base != fingerprint_of(found.members)
+    if is_changed and choice is None:
         update.conflicts[key] = "gone from the old service, changed here"
         return
     update.gone.append(key)
     if not is_removed:
         return
     members = {**found.members, "isClosed": True} if kind == "session" else found.members
-    caregiver, client = update.rows.known[kind][number] or (0, 0)
     update.saved[key] = (kind, number, client, REMOVED + fingerprint_of(members))
     if found.members == members and kind == "session":
         return  # closed already, at its own date

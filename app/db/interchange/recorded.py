@@ -31,6 +31,10 @@ from app.db.tables import (
 LOCAL_TIME = re.compile(r"([0-9]{4})/([0-9]{2})/([0-9]{2}) ([0-9]{2}):([0-9]{2})")
 ERASED = ""  # the fingerprint of a row of an erased client
 REMOVED = "removed "  # before the fingerprint of a row that an update has removed here
+# Before the fingerprint that an operator has decided not to take, because the row here stays, or because it
+# is of another thing. Without a fingerprint: the row stays, although it is gone from the old service.
+KEPT, FOREIGN = "kept ", "foreign "
+CONFLICT = "conflict "  # before the kind of a row that both services have changed, until it is decided
 MOMENT = "recording"  # the kind of a row whose id is the moment of the newest recording, in seconds
 Key = tuple[str, int]  # kind and id
 Members = dict[str, Any]  # with the names of the legacy paths
@@ -56,6 +60,11 @@ def members_of(kind: str, facts: Members) -> Members:
 
 def different_members(one: Members, other: Members) -> list[str]:
     return [name for name in one if one[name] != other[name]]
+
+
+def decided(fingerprint: str) -> str:
+    """The recorded fingerprint that needs no decision."""
+    return fingerprint.removeprefix(KEPT).removeprefix(FOREIGN)
 
 
 @dataclass(frozen=True)
