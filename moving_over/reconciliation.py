@@ -41,18 +41,20 @@ class Reconciliation:
     aside: list[Key] = field(default_factory=list)  # invalid rows of the recording, which are not compared
     erased: int = 0  # rows of erased clients, which are not compared
     kept: int = 0  # rows that differ by a decision of the operator
+    imported: dict[Key, str] = field(default_factory=dict)  # fingerprints
     remaining: RemainingWork = field(init=False)
 
     @property
-    def is_equal(self) -> bool:
-        return not (self.missing_here or self.only_here or self.different or self.counters or self.aside)
+    def total(self) -> int:
+        listed = (self.missing_here, self.only_here, self.different, self.aside, self.counters)
+        return sum(map(len, listed))
 
 
 def reconciling(recording: Recording) -> Steps[Reconciliation]:
     found = Reconciliation(aside=sorted(recording.aside), counters=(yield from differences()))
     clients = people_in((yield from reading_tombstones()), TombstoneState.ERASED)
     erased = erased_rows(recording, clients)
-    imported = yield from reading_imported()
+    imported = found.imported = yield from reading_imported()
     erased |= {key for key, fingerprint in imported.items() if fingerprint == ERASED}
     left_out = {key for key, found in imported.items() if found.startswith(REMOVED) or found == KEPT}
     caregivers = {number: row["caregiverId"] for number, row in recording.facts["session"].items()}

@@ -31,7 +31,7 @@ def reconcile(recording: Path, as_json: bool, values: Path | None) -> None:
         click.echo(orjson.dumps(to_object(found), option=orjson.OPT_INDENT_2))
     else:
         print_text(found)
-    raise SystemExit(0 if found.is_equal else 1)
+    raise SystemExit(1 if found.total else 0)
 
 
 def print_text(found: Reconciliation) -> None:
@@ -55,8 +55,7 @@ def print_text(found: Reconciliation) -> None:
         click.echo(f"{found.erased:,} of erased clients not compared")
     if found.kept:
         click.echo(f"{found.kept:,} not compared, because they were resolved")
-    listed = (*lists.values(), found.different, found.counters)
-    click.echo(counted(sum(map(len, listed)), "difference"))
+    click.echo(counted(found.total, "difference"))
 
 
 def to_object(found: Reconciliation) -> dict[str, Any]:
@@ -68,7 +67,7 @@ def to_object(found: Reconciliation) -> dict[str, Any]:
     caregivers = sorted({each for counts in of_caregivers for each, _ in counts})
     kinds, remaining = ("session", "assignment", "answer_set"), found.remaining
     return {
-        "equal": found.is_equal,
+        "equal": not found.total,
         "kinds": {
             kind: compared(kind, found.recorded, found.stored) for kind in found.recorded | found.stored
         },
