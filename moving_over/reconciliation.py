@@ -4,10 +4,8 @@ from collections import Counter
 from dataclasses import dataclass, field
 from zoneinfo import ZoneInfo
 
-from app.db.admin.tombstones import people_in, reading_tombstones
 from app.db.interchange.load import reading_users
 from app.db.interchange.recorded import (
-    ERASED,
     FIND_CARE_IDS,
     FOREIGN,
     KEPT,
@@ -20,10 +18,15 @@ from app.db.interchange.recorded import (
 )
 from app.db.session_counters import Difference, differences
 from app.db.sql import Steps
-from app.db.tables import TombstoneState
 from moving_over.extraction import Recording
-from moving_over.recorded_rows import BATCH, erased_rows, in_batches, recorded_rows
-from moving_over.remaining_work import RemainingWork, reading_remaining_work
+from moving_over.recorded_rows import (
+    BATCH,
+    RemainingWork,
+    in_batches,
+    reading_erased,
+    reading_remaining_work,
+    recorded_rows,
+)
 
 Counts = Counter[tuple[int, str]]  # by caregiver and kind
 
@@ -52,10 +55,8 @@ class Reconciliation:
 
 def reconciling(recording: Recording) -> Steps[Reconciliation]:
     found = Reconciliation(aside=sorted(recording.aside), counters=(yield from differences()))
-    clients = people_in((yield from reading_tombstones()), TombstoneState.ERASED)
-    erased = erased_rows(recording, clients)
     imported = found.imported = yield from reading_imported()
-    erased |= {key for key, fingerprint in imported.items() if fingerprint == ERASED}
+    erased = yield from reading_erased(recording, imported)
     left_out = {key for key, found in imported.items() if found.startswith(REMOVED) or found == KEPT}
     caregivers = {number: row["caregiverId"] for number, row in recording.facts["session"].items()}
     seen: set[Key] = set()

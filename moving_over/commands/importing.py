@@ -1,26 +1,24 @@
-"""`import` of a recording, also of a later one."""
+"""`import` of a recording, also of a later one, and `legacy resolve`, which decides conflicts."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import click
 
 from app.care.context import utc_now
-from app.cli.common import audited, write_database
+from app.cli.common import audited, settings_or_warn, write_database
 from app.cli.import_data import print_counts
 from app.db.interchange.change import TAKEN
 from app.db.interchange.load import ImportRejected
-from app.db.interchange.merge import Update
+from app.db.interchange.merge import Choice, Update
+from app.db.interchange.recorded import COLUMNS, Key
 from app.db.sql import Steps
 from app.settings import Settings
 from app.telemetry.wording import counted
 from moving_over.commands import shared
-from moving_over.importer import RecordingIncomplete, importing_recording
+from moving_over.importer import deciding, importing_recording, updating_from_recording
 from moving_over.recorded_calls import calls_file
-from moving_over.remaining_work import RemainingWork
-from moving_over.updating import updating_from_recording
+from moving_over.recorded_rows import RemainingWork
 
 WAY_OUT = (
     "ids that both services gave away; submissions: `legacy resolve take-old` gives another id; the rest: "
@@ -41,10 +39,13 @@ def import_recording(
     steps: Steps[tuple[Any, RemainingWork]] = importing_recording(recording, is_partial)
     if is_update:
         steps = updating_from_recording(recording, utc_now(), is_partial, removes_gone, confirmed)
-    with explaining(path):
-        steps = audited("import", steps, lambda done: done[0].about() if is_update else [])
+    steps = audited("import", steps, lambda done: done[0].about() if is_update else [])
+    try:
         result, remaining = write_database(settings, steps)
-    shared.print_gaps(recording.gaps)
+    except ImportRejected as error:
+        raise error.in_file(str(calls_file(path))) from None
+    finally:
+        shared.print_gaps(recording.gaps)
     if is_update:
         print_update(result, removes_gone)
     else:
@@ -76,13 +77,27 @@ def print_update(update: Update, is_removed: bool) -> None:
     click.echo(", ".join(parts))
 
 
-@contextmanager
-def explaining(path: Path) -> Iterator[None]:
-    """Adds the file to rejections of lines, and prints the gaps of a recording."""
-    try:
-        yield
-    except ImportRejected as error:
-        raise error.in_file(str(calls_file(path))) from None
-    except RecordingIncomplete as incomplete:
-        shared.print_gaps(incomplete.gaps)
-        raise
+def read_key(ctx: click.Context, option: click.Parameter, texts: tuple[str, ...]) -> list[Key]:
+    found = []
+    for kind, _, number in (text.partition(":") for text in texts):
+        if kind not in COLUMNS or not number.isdecimal():
+            raise click.BadParameter("must be like assignment:17")
+        found.append((kind, int(number)))
+    return found
+
+
+@click.command()
+@click.argument("choice", type=click.Choice([each.value for each in Choice]))
+@click.argument("recording", type=click.Path(exists=True, path_type=Path))
+@click.argument("keys", nargs=-1, required=True, callback=read_key, metavar="KIND:ID...")
+@shared.map_option
+def resolve(choice: str, recording: Path, keys: list[Key], values: Path | None) -> None:
+    """Decide conflicts: take-old writes the recorded row over the one here, keep-here keeps the one here.
+
+    A later change in the old service is a conflict again after keep-here.
+    """
+    settings = settings_or_warn()
+    extracted = shared.read_recording(recording, settings.zone, values, "importing")
+    steps = deciding(extracted, utc_now(), dict.fromkeys(keys, Choice(choice)))
+    write_database(settings, audited("resolve", steps, Update.about))
+    click.echo(f"{counted(len(keys), 'conflict')} resolved")

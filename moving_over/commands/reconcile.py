@@ -1,17 +1,23 @@
-"""`legacy reconcile`: compares a recording with the database."""
+"""`legacy reconcile` compares a recording with the database, and `legacy ready` says go for the switch."""
 
 from collections import Counter
 from collections.abc import Iterable
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import click
 import orjson
 
-from app.cli.common import read_database, settings_or_warn
+from app.care.context import utc_now
+from app.cli.common import WholeNumber, read_database, settings_or_warn
+from app.db.interchange.recorded import CONFLICT, MOMENT, Key
 from app.telemetry.wording import counted
 from moving_over.commands import shared
+from moving_over.commands.shadow import state_option
+from moving_over.extraction import Recording
 from moving_over.reconciliation import Reconciliation, reconciling
+from moving_over.shadow_counts import Counts, read_counts
 
 NOT_COMPARED = "end dates, close dates, reminders, drafts, feedback texts, earlier attempts, own scores"
 
@@ -90,3 +96,52 @@ def to_object(found: Reconciliation) -> dict[str, Any]:
 
 def objects_of(rows: Iterable[tuple[Any, ...]], *names: str) -> list[dict[str, Any]]:
     return [dict(zip(names, row, strict=True)) for row in rows]
+
+
+# --- go or no go -----------------------------------------------------------------------------------
+
+
+@click.command()
+@click.argument("recording", type=click.Path(exists=True, path_type=Path))
+@click.option(
+    "--minutes", type=WholeNumber(1), default=60, show_default=True, help="Maximum age of RECORDING."
+)
+@click.option(
+    "--days", type=WholeNumber(1), default=7, show_default=True, help="Days of the shadow, at least."
+)
+@state_option
+@shared.map_option
+def ready(recording: Path, minutes: int, days: int, state: Path, values: Path | None) -> None:
+    """Check that the switch can be declared; exit code 0: go, 1: no go."""
+    settings = settings_or_warn()
+    extracted = shared.read_recording(recording, settings.zone, values, "comparing")
+    found = read_database(settings, reconciling(extracted))
+    counts = read_counts(state) if state.exists() else Counts({})
+    checks = checks_of(extracted, found, utc_now() - timedelta(minutes=minutes))
+    name = f"the shadow compared answers on {counted(days, 'day')}, without unexplained differences"
+    is_ok = len(counts.of("days")) >= days and not counts.total("differences", "different")
+    checks[name] = not is_ok and f"{counts.summary()}; `legacy shadow report`"
+    for name, fix in checks.items():
+        click.echo(f"NO\t{name}\t{fix}" if fix else f"ok\t{name}")
+    failed = sum(map(bool, checks.values()))
+    click.echo(f"no go: {counted(failed, 'check')} failed" if failed else "go: declare the switch")
+    raise SystemExit(1 if failed else 0)
+
+
+def checks_of(recording: Recording, found: Reconciliation, oldest: datetime) -> dict[str, str | bool]:
+    """What to do for each check that fails, by its name."""
+    moments, work, rows = recording.moments, found.remaining, found.total - len(found.counters)
+    newest: set[Key] = {(MOMENT, int(each.timestamp())) for each in moments[1:]}
+    conflicts = sum(kind.startswith(CONFLICT) for kind, _ in found.imported)
+    people = len(work.people_without_account) + len(work.users_without_person)
+    books = len(work.books_without_questions)
+    return {
+        "the recording is complete": recording.is_incomplete and "`import` lists the gaps; record again",
+        "it is recent": not (moments and moments[0] >= oldest) and "record and `import --update` again",
+        "it was imported last": not newest <= found.imported.keys() and "`import RECORDING --update`",
+        "no conflict is open": conflicts > 0 and f"{conflicts:,}; `legacy resolve`",
+        "all rows are equal": rows > 0 and f"{rows:,} are not; `legacy reconcile`, `legacy resolve`",
+        "all counters are correct": bool(found.counters) and f"{len(found.counters):,} are not; `verify`",
+        "all people have accounts": people > 0 and f"{people:,} have none; `account link`",
+        "all books have questions": books > 0 and f"{books:,} have none; `books import`",
+    }

@@ -14,7 +14,7 @@ from moving_over.body_diff import printable
 from moving_over.extraction import Gaps, Recording, extract
 from moving_over.pages import Reading, read_values
 from moving_over.recorded_calls import Call, read_calls, size_of
-from moving_over.remaining_work import RemainingWork
+from moving_over.recorded_rows import RemainingWork
 from moving_over.tokens import UserToken, read_tokens
 
 MAP = 'Values to replace: {"status": {"EXPIRED": "PENDING"}}.'
