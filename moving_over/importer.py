@@ -1,6 +1,5 @@
 """Imports a recording in one transaction, and later ones: what has changed since the last import."""
 
-from collections import Counter
 from collections.abc import Iterable, Iterator
 from datetime import datetime
 
@@ -16,29 +15,27 @@ from app.db.interchange.recorded import (
     FIND_CLOSED_SESSIONS,
     FIND_SESSIONS,
     KEPT,
-    MOMENT,
     REMOVED,
-    Fingerprint,
     Key,
     StoredRow,
     decided,
     fingerprint_of,
+    in_batches,
     members_of,
     reading_imported,
     reading_rows,
+    replacing_moment,
     saving_imported,
 )
 from app.db.interchange.rows import ImportRows
 from app.db.session_counters import locking_sessions
 from app.db.sql import Bulk, Steps
 from app.db.statements.switch import SwitchState, reading_switch, saving_switch
-from app.telemetry.wording import counted
 from moving_over import LegacyMigrationError
 from moving_over.extraction import Gap, Recording, is_complete
 from moving_over.recorded_rows import (
     NEEDED,
     RemainingWork,
-    in_batches,
     reading_erased,
     reading_remaining_work,
     recorded_rows,
@@ -46,10 +43,6 @@ from moving_over.recorded_rows import (
 
 INCOMPLETE = "the recording is incomplete; nothing was imported (--partial imports the rest)"
 DECLARED = "the switch was declared, so people use this service; nothing was imported (legacy switch --back)"
-MAX_REMOVED, MAX_SHARE = 20, 0.02  # rows, and of a caregiver's rows, that go without --yes-remove
-
-
-# --- the first recording ----------------------------------------------------------------------------
 
 
 def importing_recording(
@@ -70,7 +63,7 @@ def importing_recording(
         compare_with_stored(recording, kind, stored[kind], users, erased)
     if recording.is_incomplete and not is_partial:
         raise LegacyMigrationError(INCOMPLETE)
-    fingerprints, older = moment_rows(recording, base)
+    fingerprints, older = replacing_moment(recording.moments, base)
 
     def lines() -> Iterator[tuple[int, bytes]]:
         for row in recorded_rows(recording):
@@ -86,24 +79,6 @@ def importing_recording(
     if not here:  # else the service is in use already
         yield from saving_switch(SwitchState.WAITING)
     return counts, (yield from reading_remaining_work(recording))
-
-
-def moment_rows(recording: Recording, base: Iterable[Key]) -> tuple[list[Fingerprint], list[Key]]:
-    """The row that keeps the moment of the newest recording, and the rows that it replaces.
-
-    Rejects a recording that began before the newest one ended: it would undo later changes.
-    """
-    known = [key for key in base if key[0] == MOMENT]
-    if not recording.moments:
-        return [], []
-    first, last = (int(each.timestamp()) for each in recording.moments)
-    if any(first < moment != last for _, moment in known):
-        start = f"{recording.moments[0]:%Y-%m-%d %H:%M:%S} UTC"
-        raise LegacyMigrationError(
-            f"this recording began {start}, before the end of one that was imported already; "
-            "nothing was imported. Record again"
-        )
-    return [(MOMENT, last, None, MOMENT)], known
 
 
 def compare_with_stored(
@@ -125,9 +100,6 @@ def compare_with_stored(
                 recording.report(Gap.CONTRADICTION, text)
 
 
-# --- later recordings -------------------------------------------------------------------------------
-
-
 def updating_from_recording(
     recording: Recording, now: datetime, is_partial: bool, removes_gone: bool, confirmed: int
 ) -> Steps[tuple[Update, RemainingWork]]:
@@ -135,7 +107,7 @@ def updating_from_recording(
         raise LegacyMigrationError(INCOMPLETE)
     update = yield from applying(recording, now, {}, removes_gone)
     if removes_gone and confirmed != len(update.gone):
-        check_limit(update)
+        update.check_limit()
     return update, (yield from reading_remaining_work(recording))
 
 
@@ -155,7 +127,7 @@ def applying(
         raise LegacyMigrationError(DECLARED)
     yield from using_one_connection()
     update = Update(now, (yield from reading_imported()), (yield from reading_ids()), choices)
-    moment, older = moment_rows(recording, update.base)
+    moment, older = replacing_moment(recording.moments, update.base)
     recorded = fingerprints_in(recording)
     erased = yield from reading_erased(recording, update.base)
     changed = {key for key, found in recorded.items() if decided(update.base.get(key, "")) != found} - erased
@@ -206,19 +178,6 @@ def finding_gone(update: Update, recording: Recording, users: dict[Key, str | No
             yield key
         else:
             update.unseen.append(key)
-
-
-def check_limit(update: Update) -> None:
-    """Rejects the removal of more rows than usual, which may be a fault of the old service."""
-    rows = {kind: update.rows.known[kind] for kind in ("session", "assignment")}
-    total = Counter(parties[0] for of_kind in rows.values() for parties in of_kind.values() if parties)
-    gone = Counter(parties[0] for kind, number in update.gone if (parties := rows[kind][number]))
-    if len(update.gone) > MAX_REMOVED or any(gone[each] > total[each] * MAX_SHARE for each in gone):
-        raise LegacyMigrationError(
-            f"{len(update.gone):,} of {total.total():,} rows are gone from the old service, of "
-            f"{counted(len(gone), 'caregiver')}; nothing was imported. List them without --remove-gone. "
-            f"If people deleted them there, add --yes-remove {len(update.gone)}"
-        )
 
 
 def fingerprints_in(recording: Recording) -> dict[Key, str]:

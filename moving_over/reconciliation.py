@@ -6,6 +6,7 @@ from zoneinfo import ZoneInfo
 
 from app.db.interchange.load import reading_users
 from app.db.interchange.recorded import (
+    BATCH,
     FIND_CARE_IDS,
     FOREIGN,
     KEPT,
@@ -13,30 +14,22 @@ from app.db.interchange.recorded import (
     Key,
     Members,
     different_members,
+    in_batches,
     reading_imported,
     reading_rows,
 )
 from app.db.session_counters import Difference, differences
 from app.db.sql import Steps
 from moving_over.extraction import Recording
-from moving_over.recorded_rows import (
-    BATCH,
-    RemainingWork,
-    in_batches,
-    reading_erased,
-    reading_remaining_work,
-    recorded_rows,
-)
+from moving_over.recorded_rows import RemainingWork, reading_erased, reading_remaining_work, recorded_rows
 
-Counts = Counter[tuple[int, str]]  # by caregiver and kind
+Counts = Counter[tuple[int, str]]  # by caregiver and kind; 0: of all
 
 
 @dataclass
 class Reconciliation:
-    recorded: Counter[str] = field(default_factory=Counter)  # rows by kind
-    stored: Counter[str] = field(default_factory=Counter)
-    recorded_of_caregiver: Counts = field(default_factory=Counter)
-    stored_of_caregiver: Counts = field(default_factory=Counter)
+    recorded: Counts = field(default_factory=Counter)
+    stored: Counts = field(default_factory=Counter)
     missing_here: list[Key] = field(default_factory=list)
     only_here: list[Key] = field(default_factory=list)
     different: dict[Key, list[str]] = field(default_factory=dict)  # the names of the members
@@ -71,12 +64,12 @@ def reconciling(recording: Recording) -> Steps[Reconciliation]:
             if imported.get(row.key) in (KEPT + row.fingerprint[3], FOREIGN + row.fingerprint[3]):
                 found.kept += 1
                 continue
-            count(kind, row.members, caregivers, found.recorded, found.recorded_of_caregiver)
+            count(kind, row.members, caregivers, found.recorded)
             here = stored.get(row.id)
             if here is None or here.is_withdrawn:
                 found.missing_here.append(row.key)
                 continue
-            count(kind, here.members, caregivers, found.stored, found.stored_of_caregiver)
+            count(kind, here.members, caregivers, found.stored)
             different = different_members(row.members, here.members)
             user = row.records[0].get("userName")
             if user is not None and user != users[row.key]:
@@ -102,15 +95,12 @@ def finding_more(
         for number, row in stored.items():
             if kind == "session":
                 caregivers[number] = row.members["caregiverId"]
-            count(kind, row.members, caregivers, found.stored, found.stored_of_caregiver)
+            count(kind, row.members, caregivers, found.stored)
 
 
-def count(
-    kind: str, members: Members, caregivers: dict[int, int], by_kind: Counter[str], by_caregiver: Counts
-) -> None:
+def count(kind: str, members: Members, caregivers: dict[int, int], counts: Counts) -> None:
     kinds = [kind, "answer_set"] if kind == "assignment" and members["answers"] is not None else [kind]
-    by_kind.update(kinds)
-    if kind == "session":
-        by_caregiver[members["caregiverId"], kind] += 1
-    elif kind == "assignment":
-        by_caregiver.update((caregivers[members["sessionId"]], each) for each in kinds)
+    counts.update((0, each) for each in kinds)
+    if kind in ("session", "assignment"):
+        caregiver = members.get("caregiverId") or caregivers[members["sessionId"]]
+        counts.update((caregiver, each) for each in kinds)

@@ -1,8 +1,7 @@
 """The rows of a recording, as imports and comparisons need them, and what they leave to do."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from itertools import groupby, islice
 from typing import Any
 
 from app.care.context import Role
@@ -23,7 +22,6 @@ NEEDED = {
     "book": "moduleId",
     "session": COMPLETE_SESSION,
 }
-BATCH = 500  # rows in memory; some have long texts
 
 
 def reading_erased(recording: Recording, imported: Mapping[Key, str]) -> Steps[set[Key]]:
@@ -71,16 +69,6 @@ def assignment_records(read: Members) -> Iterator[dict[str, Any]]:
     yield {"kind": "assignment", "id": read["id"], **members, "attempt": max(len(sets), 1) + is_reopened}
     for attempt, each in enumerate(sets, 1):
         yield {"kind": "answer_set", "assignmentId": read["id"], "attempt": attempt, **each}
-
-
-def in_batches(rows: Iterable[RecordedRow]) -> Iterator[tuple[str, list[RecordedRow]]]:
-    """Each batch has rows of one kind."""
-    for kind, of_kind in groupby(rows, lambda row: row.kind):
-        while batch := list(islice(of_kind, BATCH)):
-            yield kind, batch
-
-
-# --- what is left to the operator ------------------------------------------------------------------
 
 
 @dataclass(frozen=True)

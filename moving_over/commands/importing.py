@@ -7,7 +7,7 @@ import click
 
 from app.care.context import utc_now
 from app.cli.common import audited, settings_or_warn, write_database
-from app.cli.import_data import print_counts
+from app.cli.import_data import map_option, print_counts
 from app.db.interchange.change import TAKEN
 from app.db.interchange.load import ImportRejected
 from app.db.interchange.merge import Choice, Update
@@ -90,7 +90,7 @@ def read_key(ctx: click.Context, option: click.Parameter, texts: tuple[str, ...]
 @click.argument("choice", type=click.Choice([each.value for each in Choice]))
 @click.argument("recording", type=click.Path(exists=True, path_type=Path))
 @click.argument("keys", nargs=-1, required=True, callback=read_key, metavar="KIND:ID...")
-@shared.map_option
+@map_option
 def resolve(choice: str, recording: Path, keys: list[Key], values: Path | None) -> None:
     """Decide conflicts: take-old writes the recorded row over the one here, keep-here keeps the one here.
 

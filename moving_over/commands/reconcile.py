@@ -1,6 +1,5 @@
 """`legacy reconcile` compares a recording with the database, and `legacy ready` says go for the switch."""
 
-from collections import Counter
 from collections.abc import Iterable
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -11,6 +10,7 @@ import orjson
 
 from app.care.context import utc_now
 from app.cli.common import WholeNumber, read_database, settings_or_warn
+from app.cli.import_data import map_option
 from app.db.interchange.recorded import CONFLICT, MOMENT, Key
 from app.telemetry.wording import counted
 from moving_over.commands import shared
@@ -25,7 +25,7 @@ NOT_COMPARED = "end dates, close dates, reminders, drafts, feedback texts, earli
 @click.command()
 @click.argument("recording", type=click.Path(exists=True, path_type=Path))
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON object.")
-@shared.map_option
+@map_option
 def reconcile(recording: Path, as_json: bool, values: Path | None) -> None:
     """Compare a recording with the database, without changes; exit code 0: equal, 1: different."""
     settings = settings_or_warn()
@@ -42,13 +42,12 @@ def reconcile(recording: Path, as_json: bool, values: Path | None) -> None:
 
 def print_text(found: Reconciliation) -> None:
     click.echo(f"not compared: {NOT_COMPARED}")
-    for kind in found.recorded | found.stored:
-        click.echo(f"{kind}\t{found.recorded[kind]:,} recorded\t{found.stored[kind]:,} here")
-    of_caregivers = found.recorded_of_caregiver, found.stored_of_caregiver
-    for caregiver, kind in sorted(of_caregivers[0] | of_caregivers[1]):
-        recorded, stored = (counts[caregiver, kind] for counts in of_caregivers)
-        if recorded != stored:
-            click.echo(f"caregiver {caregiver}\t{kind}\t{recorded:,} recorded\t{stored:,} here")
+    both = found.recorded | found.stored
+    for caregiver, kind in sorted(both, key=lambda each: (each[0], each[1] if each[0] else "")):
+        recorded, stored = (counts[caregiver, kind] for counts in (found.recorded, found.stored))
+        if not caregiver or recorded != stored:
+            whose = f"caregiver {caregiver}\t" if caregiver else ""
+            click.echo(f"{whose}{kind}\t{recorded:,} recorded\t{stored:,} here")
     lists = {"missing here": found.missing_here, "only here": found.only_here, "set aside": found.aside}
     for name, keys in lists.items():
         for kind, number in keys:
@@ -65,20 +64,18 @@ def print_text(found: Reconciliation) -> None:
 
 
 def to_object(found: Reconciliation) -> dict[str, Any]:
-    def compared(key: Any, recorded: Counter[Any], stored: Counter[Any]) -> dict[str, int]:
-        return {"recorded": recorded[key], "here": stored[key]}
+    def compared(caregiver: int, kind: str) -> dict[str, int]:
+        return {"recorded": found.recorded[caregiver, kind], "here": found.stored[caregiver, kind]}
 
     different = ((*key, names) for key, names in found.different.items())
-    of_caregivers = found.recorded_of_caregiver, found.stored_of_caregiver
-    caregivers = sorted({each for counts in of_caregivers for each, _ in counts})
-    kinds, remaining = ("session", "assignment", "answer_set"), found.remaining
+    both, remaining = found.recorded | found.stored, found.remaining
+    kinds = ("session", "assignment", "answer_set")
     return {
         "equal": not found.total,
-        "kinds": {
-            kind: compared(kind, found.recorded, found.stored) for kind in found.recorded | found.stored
-        },
+        "kinds": {kind: compared(0, kind) for caregiver, kind in both if not caregiver},
         "caregivers": {
-            str(each): {kind: compared((each, kind), *of_caregivers) for kind in kinds} for each in caregivers
+            str(each): {kind: compared(each, kind) for kind in kinds}
+            for each in sorted({each for each, _ in both} - {0})
         },
         "missingHere": objects_of(found.missing_here, "kind", "id"),
         "onlyHere": objects_of(found.only_here, "kind", "id"),
@@ -98,9 +95,6 @@ def objects_of(rows: Iterable[tuple[Any, ...]], *names: str) -> list[dict[str, A
     return [dict(zip(names, row, strict=True)) for row in rows]
 
 
-# --- go or no go -----------------------------------------------------------------------------------
-
-
 @click.command()
 @click.argument("recording", type=click.Path(exists=True, path_type=Path))
 @click.option(
@@ -110,7 +104,7 @@ def objects_of(rows: Iterable[tuple[Any, ...]], *names: str) -> list[dict[str, A
     "--days", type=WholeNumber(1), default=7, show_default=True, help="Days of the shadow, at least."
 )
 @state_option
-@shared.map_option
+@map_option
 def ready(recording: Path, minutes: int, days: int, state: Path, values: Path | None) -> None:
     """Check that the switch can be declared; exit code 0: go, 1: no go."""
     settings = settings_or_warn()

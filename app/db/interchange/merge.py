@@ -40,7 +40,9 @@ from app.db.interchange.recorded import (
 from app.db.interchange.rows import PARENTS, ImportRows
 from app.db.sql import Steps
 from app.db.tables import Actor, EventKind
+from app.telemetry.wording import OperatorError, counted
 
+MAX_REMOVED, MAX_SHARE = 20, 0.02  # rows, and of a caregiver's rows, that go without --yes-remove
 EVENT = (
     "caregiver_id", "client_id", "session_id", "assignment_id", "kind", "actor", "moment", "hand_over_date",
 )  # fmt: skip
@@ -83,6 +85,18 @@ class Update:
     def marks(self) -> list[Fingerprint]:
         """Of the conflicts, which `legacy ready` counts."""
         return [(CONFLICT + kind, number, None, "") for kind, number in self.conflicts]
+
+    def check_limit(self) -> None:
+        """Rejects the removal of more rows than usual, which may be a fault of the old service."""
+        rows = {kind: self.rows.known[kind] for kind in ("session", "assignment")}
+        total = Counter(parties[0] for of_kind in rows.values() for parties in of_kind.values() if parties)
+        gone = Counter(parties[0] for kind, number in self.gone if (parties := rows[kind][number]))
+        if len(self.gone) > MAX_REMOVED or any(gone[each] > total[each] * MAX_SHARE for each in gone):
+            raise OperatorError(
+                f"{len(self.gone):,} of {total.total():,} rows are gone from the old service, of "
+                f"{counted(len(gone), 'caregiver')}; nothing was imported. List them without --remove-gone. "
+                f"If people deleted them there, add --yes-remove {len(self.gone)}"
+            )
 
     def about(self) -> About:
         """The changed relationships and rows, for the audit record."""
