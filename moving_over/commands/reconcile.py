@@ -19,7 +19,10 @@ from moving_over.extraction import Recording
 from moving_over.reconciliation import Reconciliation, reconciling
 from moving_over.shadow_counts import Counts, read_counts
 
-NOT_COMPARED = "end dates, close dates, reminders, drafts, feedback texts, earlier attempts, own scores"
+NOT_COMPARED = (
+    "seconds, end dates, close dates, reminders, drafts, feedback texts, earlier attempts, "
+    "scores of answer sets, questions, retired books, disabled accounts"
+)
 
 
 @click.command()
