@@ -124,13 +124,7 @@ def updating_row(update: Update, row: RecordedRow, found: StoredRow | None) -> S
             add(update, row)
             update.added[row.kind] += 1
         elif not is_equal or is_removed:
-            if choice is None:
-                check_unchanged(update, row, found)
-            if (is_removed or choice) and not row.members.get("isClosed"):  # else it keeps its close date
-                yield from restoring_row(row, found)
-            yield from (changing_assignment if row.kind == "assignment" else changing_row)(
-                update.rows, row, found
-            )
+            yield from writing_over(update, row, found, is_removed)
             update.changed[row.kind] += 1
     except (ChangeRejected, LineRejected) as rejection:
         update.conflicts[row.key] = str(rejection)
@@ -140,6 +134,16 @@ def updating_row(update: Update, row: RecordedRow, found: StoredRow | None) -> S
         session = row.id if row.kind == "session" else row.members["sessionId"]
         before = None if found is None or found.is_withdrawn else found.members
         update.note(row.key, session, event_of(row, before))
+
+
+def writing_over(update: Update, row: RecordedRow, found: StoredRow, is_removed: bool) -> Steps[None]:
+    is_chosen = row.key in update.choices
+    if not is_chosen:
+        check_unchanged(update, row, found)
+    if (is_removed or is_chosen) and not row.members.get("isClosed"):  # else it keeps its close date
+        yield from restoring_row(row, found)
+    change = changing_assignment if row.kind == "assignment" else changing_row
+    yield from change(update.rows, row, found)
 
 
 def marked(recorded: Fingerprint, mark: str) -> Fingerprint:
