@@ -92,9 +92,9 @@ def read_key(ctx: click.Context, option: click.Parameter, texts: tuple[str, ...]
 @click.argument("keys", nargs=-1, required=True, callback=read_key, metavar="KIND:ID...")
 @map_option
 def resolve(choice: str, recording: Path, keys: list[Key], values: Path | None) -> None:
-    """Decide conflicts: take-old writes the recorded row over the one here, keep-here keeps the one here.
+    """Decide conflicts: write the recorded row over the one here, or keep the one here.
 
-    A later change in the old service is a conflict again after keep-here.
+    What is kept is a conflict again when the old row changes.
     """
     settings = settings_or_warn()
     extracted = shared.read_recording(recording, settings.zone, values, "importing")
