@@ -6,7 +6,7 @@ import time
 import click
 
 from app.care.context import utc_now
-from app.cli.common import Group, on_database, settings_or_warn
+from app.cli.common import Group, main, on_database, settings_or_warn
 from app.cli.serve import reject_taken_port, run_server
 from app.db.admin.demo import demo_lines
 from app.db.admin.migrate import migrate
@@ -23,7 +23,7 @@ NO_DEMO = (
 )
 
 
-@click.command()
+@main.command()
 @click.option("--serve", "then_serve", is_flag=True, help="Start the server afterwards.")
 def demo(then_serve: bool) -> None:
     """Migrate, load demo data into an empty database, and print example commands."""
@@ -49,7 +49,7 @@ def demo(then_serve: bool) -> None:
         run_server(settings)
 
 
-@click.command()
+@main.command()
 def schema() -> None:
     """Print the GraphQL schema as SDL."""
     from app.schema.schema import build_schema, schema_text  # slow to import
@@ -57,7 +57,7 @@ def schema() -> None:
     click.echo(schema_text(build_schema()), nl=False)
 
 
-@click.group(cls=Group)
+@main.group(cls=Group)
 def pages() -> None:
     """GraphiQL and the other pages of development."""
 

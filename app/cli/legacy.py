@@ -10,7 +10,15 @@ import orjson
 
 from app.auth.authenticator import ACCOUNT_CACHE_SECONDS
 from app.care.context import utc_now
-from app.cli.common import Group, WholeNumber, audited, read_database, settings_or_warn, write_database
+from app.cli.common import (
+    Group,
+    WholeNumber,
+    audited,
+    main,
+    read_database,
+    settings_or_warn,
+    write_database,
+)
 from app.db.moments import moment_as_text
 from app.db.statements.switch import SwitchState, saving_switch
 from app.db.statements.usage import reading_usage
@@ -63,7 +71,7 @@ class Legacy(Group):
             formatter.write_text(str(error))
 
 
-@click.group(cls=Legacy)
+@main.group(cls=Legacy)
 def legacy() -> None:
     """Migrate from the old service and retire its paths."""
 

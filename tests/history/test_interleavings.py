@@ -244,6 +244,7 @@ def run(url: str, number: int, play: Any) -> None:
             await db.close()
 
     load(url, sessions(number))
+    raw.run(url, "ANALYZE")  # which autovacuum does in service
     raw.run(url, *GATES)
     asyncio.run(opened())
 
