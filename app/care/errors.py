@@ -69,6 +69,13 @@ class KeyInUse(CareError):
     message = "a request with this Idempotency-Key is still in progress"
 
 
+class ReadOnly(CareError):
+    """People use the old service until the switch is declared; a change here would be on the wrong side."""
+
+    code = "READ_ONLY"
+    message = "nothing was changed: until the switch, make changes in the old service"
+
+
 class RateLimited(CareError):
     """The viewer exceeded the points of a minute, or the client identifiers of an hour."""
 

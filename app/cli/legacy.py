@@ -1,4 +1,4 @@
-"""`legacy`: the report of the usage of the legacy paths, and the commands of the package `moving_over`."""
+"""`legacy`: the report of the usage of the legacy paths, the switch, and the commands of `moving_over`."""
 
 from contextlib import suppress
 from datetime import datetime
@@ -8,9 +8,19 @@ from typing import Any
 import click
 import orjson
 
+from app.auth.authenticator import ACCOUNT_CACHE_SECONDS
 from app.care.context import utc_now
-from app.cli.common import Group, WholeNumber, main, read_database, settings_or_warn
+from app.cli.common import (
+    Group,
+    WholeNumber,
+    audited,
+    main,
+    read_database,
+    settings_or_warn,
+    write_database,
+)
 from app.db.moments import moment_as_text
+from app.db.statements.switch import SwitchState, saving_switch
 from app.db.statements.usage import reading_usage
 from app.rest_compat.report import Line, PathReport, Report, State, first_day_of, report_of
 from app.telemetry.wording import OperatorError
@@ -64,6 +74,19 @@ class Legacy(Group):
 @main.group(cls=Legacy)
 def legacy() -> None:
     """Migrate from the old service and retire its paths."""
+
+
+@legacy.command()
+@click.option("--back", is_flag=True, help="Declare that people use the old service again.")
+def switch(back: bool) -> None:
+    """Declare that people use this service instead of the old one: it accepts their changes.
+
+    Before, it rejects them with 503 if the first recording was imported into a database without sessions.
+    """
+    state = SwitchState.WAITING if back else SwitchState.DECLARED
+    write_database(settings_or_warn(), audited("switch", saving_switch(state)))
+    done = "rejected: people use the old service" if back else "accepted"
+    click.echo(f"within {ACCOUNT_CACHE_SECONDS} s changes by people are {done}")
 
 
 @legacy.command()

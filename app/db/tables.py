@@ -459,7 +459,8 @@ class LegacyHour(SQLModel, table=True):
 class ImportedRow(SQLModel, table=True):
     """What the last imported recording says about a row, so that a later import finds what has changed since.
 
-    `fingerprint` is empty after the erasure of the client: such a row is never imported again.
+    `fingerprint` is empty after the erasure of the client: such a row is never imported again. Rows of kinds
+    that are no tables are marks: the moment of the newest recording, open conflicts, and the switch.
     """
 
     __tablename__ = "imported_row"
