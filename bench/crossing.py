@@ -94,6 +94,7 @@ def main() -> None:
         called.clear()
         with tempfile.TemporaryDirectory() as folder:
             os.environ |= {"CARE_ENV": "development", "CARE_VAR": folder, "CARE_DISPATCHER": "off"}
+            os.environ["CARE_RECENT_REQUESTS"] = "0"  # as in production
             os.environ["CARE_DATABASE_URL"] = f"sqlite:///{folder}/care.db"
             sys.setprofile(count)
             asyncio.run(run(operation, Path(folder)))

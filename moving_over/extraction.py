@@ -1,8 +1,9 @@
 """Extracts people, books, sessions and assignments from a recording, and finds what the recording lacks."""
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from datetime import datetime
 from enum import StrEnum
 from itertools import count
 from pathlib import Path
@@ -11,40 +12,39 @@ from zoneinfo import ZoneInfo
 
 from app.care.context import Role
 from app.db.interchange.lines import LineRejected
-from app.db.interchange.recorded import Members, fingerprint_of
+from app.db.interchange.recorded import Key, Members, fingerprint_of
 from app.db.tables import AssignmentStatus, TimeState
-from moving_over.pages import (
-    Ignored,
-    Reading,
-    RecordedResponse,
-    assignment_members,
-    read_response,
-)
+from moving_over.pages import Reading, RecordedResponse, assignment_members, read_response
 from moving_over.recorded_calls import Call, invalid_line
 
 
 class Gap(StrEnum):
-    """Something that a recording lacks; the value is the heading in the report."""
+    """What a recording lacks or contradicts; the value is the heading in the report.
+
+    Rows that were not seen, are invalid or contradict each other need `--partial`, and the rest does not.
+    """
 
     LIST = "incomplete lists"
     SESSION = "sessions on no client's page, skipped with their assignments"
     ASSIGNMENT = "assignments on no caregiver's page"
     ANSWERS = "missing answers: the list omits them, and the assignment was not requested by its id"
+    ASIDE = "invalid rows, set aside with their assignments; map their values (--map) or correct them there"
     CONTRADICTION = "contradictions; the last value is used"
+    COUNTERS = "wrong counters; the recorded rows count"
     IGNORED = "not imported"
 
 
+NEED_NO_CONSENT = (Gap.COUNTERS, Gap.IGNORED)
 Gaps = dict[Gap, dict[str, None]]  # the inner keys are texts, in the order in which they were found
-
-
-Pages = dict[int, tuple[int, int, list[int]]]  # of one list in one size, by number: totals and items' ids
+# Of one list in one size, by number: totals and items' ids.
+Pages = dict[int, tuple[int, int, list[int | None]]]
 
 
 @dataclass
 class Recording:
     """What a recording contains, without the answers, which are read again when they are needed."""
 
-    zone: ZoneInfo
+    reading: Reading
     read_again: Callable[[], Iterable[Call]]
     facts: dict[str, dict[int, Members]] = field(default_factory=lambda: defaultdict(dict))  # by kind and id
     first_lines: dict[tuple[str, int], int] = field(default_factory=dict)  # by kind and id
@@ -53,8 +53,21 @@ class Recording:
         default_factory=lambda: defaultdict(lambda: defaultdict(dict))
     )  # of a user and a state, by page size
     gaps: Gaps = field(default_factory=lambda: {gap: {} for gap in Gap})
-    ignored: Ignored = field(default_factory=Counter)
+    aside: dict[Key, int | None] = field(default_factory=dict)  # invalid rows with their sessions
+    complete: set[tuple[Role, str]] = field(default_factory=set)  # users, all of whose lists were seen
+    moments: list[datetime] = field(default_factory=list)  # the first and the last
     line: int = 0  # that is being read
+
+    @property
+    def zone(self) -> ZoneInfo:
+        return self.reading.zone
+
+    @property
+    def is_incomplete(self) -> bool:
+        return any(found for gap, found in self.gaps.items() if gap not in NEED_NO_CONSENT)
+
+    def has_seen(self, key: Key) -> bool:
+        return key[1] in self.facts[key[0]] or key in self.aside
 
     def report(self, gap: Gap, text: str) -> None:
         self.gaps[gap][text] = None
@@ -82,12 +95,14 @@ class Recording:
 
 
 def extract(
-    path: Path, zone: ZoneInfo, calls: Iterable[Call], read_again: Callable[[], Iterable[Call]]
+    path: Path, reading: Reading, calls: Iterable[Call], read_again: Callable[[], Iterable[Call]]
 ) -> Recording:
-    recording = Recording(zone, read_again)
-    reading = Reading(zone, recording.ignored)
+    recording = Recording(reading, read_again)
     for call in calls:
         recording.line = call.line
+        if call.moment is not None:
+            known = [*recording.moments, call.moment]
+            recording.moments = [min(known), max(known)]
         try:
             response = read_response(call, reading)
             if response is not None:
@@ -96,16 +111,31 @@ def extract(
             raise invalid_line(path, call.line, rejection) from None
     for role in Role:
         for number, user in recording.user_names(role).items():
-            recording.facts[role.lower()][number]["userName"] = user
+            recording.facts[role.lower()].setdefault(number, {})["userName"] = user
+    leave_out(recording)
     find_gaps(recording)
     return recording
+
+
+def leave_out(recording: Recording) -> None:
+    """Drops the valid values of rows that are invalid elsewhere."""
+    for kind, number in recording.aside:
+        if kind == "assignment":
+            recording.facts[kind].pop(number, None)
+        elif session := recording.facts[kind].get(number):
+            session.pop(COMPLETE_SESSION, None)
 
 
 def add_response(recording: Recording, user: str, response: RecordedResponse) -> None:
     role, state, page = response.role, response.state, response.page
     people = recording.users[role].setdefault(user, set())
-    ids = []
-    for index, item in enumerate(response.items):
+    ids = [each.id for each in response.aside]
+    for each in response.aside:
+        recording.report(Gap.ASIDE, each.text)
+        if each.id is not None:
+            recording.aside["session" if role is Role.CLIENT else "assignment", each.id] = each.session
+        people |= set() if each.person is None else {each.person}
+    for index, item in response.items.items():
         if role is Role.CLIENT:
             add_session(recording, item, state)
             people.add(item["clientId"])
@@ -172,7 +202,7 @@ def find_gaps(recording: Recording) -> None:
     find_incomplete_lists(recording)
     assignments, sessions = recording.facts["assignment"], recording.facts["session"]
     for number, newest_first in recording.assignments_by_session().items():
-        if not is_complete(sessions[number]):
+        if not is_complete(sessions[number]) and ("session", number) not in recording.aside:
             recording.report(Gap.SESSION, f"session {number} of client {sessions[number]['clientId']}")
         for assignment in newest_first:
             facts = assignments[assignment]
@@ -181,45 +211,70 @@ def find_gaps(recording: Recording) -> None:
                 recording.report(Gap.ANSWERS, f"assignment {assignment}")
     find_wrong_counters(recording)
     find_mixed_users(recording)
-    for text, number in recording.ignored.items():
+    for text, number in recording.reading.ignored.items():
         recording.report(Gap.IGNORED, f"{text} ({number:,} times)")
 
 
 def find_incomplete_lists(recording: Recording) -> None:
     for role, users in recording.users.items():
         for user in users:
-            for state in TimeState:
+            missing = dict(missing_lists(recording, role, user))
+            if not missing:
+                recording.complete.add((role, user))
+            for state, reason in missing.items():
+                recording.report(Gap.LIST, f"{role.lower()} {user}: {state}{reason}")
+
+
+def missing_lists(recording: Recording, role: Role, user: str) -> Iterator[tuple[TimeState, str]]:
+    for state in TimeState:
+        sizes = recording.lists[role, user, state].values()
+        reasons = [missing_part(pages) for pages in sizes]
+        if not reasons:
+            yield state, " was not requested"
+        elif all(reasons):
+            yield state, f": {reasons[-1]}"
+        for pages in sizes if reasons and not all(reasons) else ():
+            total = next(iter(pages.values()))[0]
+            if total != sum(len(ids) for _, _, ids in pages.values()):
                 name = f"{role.lower()} {user}: {state}"
-                reasons = [missing_part(pages) for pages in recording.lists[role, user, state].values()]
-                if not reasons:
-                    recording.report(Gap.LIST, f"{name} was not requested")
-                elif all(reasons):
-                    recording.report(Gap.LIST, f"{name}: {reasons[-1]}")
+                recording.report(Gap.COUNTERS, f"{name}: totalElements is {total:,}")
 
 
 def missing_part(pages: Pages) -> str | None:
+    """A list is complete if it has as many items as it states, or ends with an empty page."""
     totals = {total for total, _, _ in pages.values()}
-    if len(totals) > 1:
+    ids = [each for _, _, ids in pages.values() for each in ids]
+    if None in ids:
+        return "an item has no valid id"
+    if len(totals) > 1 or len(set(ids)) < len(ids):
         return "it changed while it was recorded"
+    newest = max(pages)
+    has_end = newest > 0 and not pages[newest][2] and len(pages) == newest + 1
+    if len(ids) == max(totals) or has_end:
+        return None
     last = max(1, *(number for _, number, _ in pages.values()))
     if lacking := last - sum(number < last for number in pages):
         first = next(number for number in count() if number not in pages)
         return f"page {first} of {last:,}" + (f" and {lacking - 1:,} more" if lacking > 1 else "")
-    ids = [item for _, _, items in pages.values() for item in items]
-    return None if len(set(ids)) == len(ids) == max(totals) else "it changed while it was recorded"
+    return "it changed while it was recorded"
 
 
 def find_wrong_counters(recording: Recording) -> None:
     """Compares what a session's page states about its assignments with the recorded assignments."""
     assignments, by_session = recording.facts["assignment"], recording.assignments_by_session()
+    aside = Counter(recording.aside.values())
     for number, session in recording.facts["session"].items():
         if not is_complete(session):
             continue
         newest_first = by_session.get(number, [])
-        total = session["assignmentCount"]
+        total = session["assignmentCount"] - aside[number]
         if len(newest_first) < total:
             name = f"session {number} of caregiver {session['caregiverId']}"
             recording.report(Gap.ASSIGNMENT, f"{name}: {len(newest_first)} of {total}")
+            continue
+        if session["isClosed"] != (session["runningStatus"] == TimeState.COMPLETED):
+            recording.report(Gap.CONTRADICTION, f"session {number}: isClosed")
+        if aside[number]:
             continue
         complete = [each for each in newest_first if assignments[each]["status"] == AssignmentStatus.COMPLETE]
         computed = {
@@ -228,11 +283,10 @@ def find_wrong_counters(recording: Recording) -> None:
             "pendingAssignmentCount": len(newest_first) - len(complete),
             "assignmentId": newest_first[0] if newest_first else None,
             "lastAssignmentScore": assignments[complete[0]]["score"] if complete else None,
-            "isClosed": session["runningStatus"] == TimeState.COMPLETED,
         }
         for name, value in computed.items():
             if session[name] != value:
-                recording.report(Gap.CONTRADICTION, f"session {number}: {name}")
+                recording.report(Gap.COUNTERS, f"session {number}: {name}")
 
 
 def find_mixed_users(recording: Recording) -> None:

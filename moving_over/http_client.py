@@ -25,6 +25,10 @@ class RequestFailed(Exception):
     """The service did not send a complete response."""
 
 
+class Unreachable(LegacyMigrationError):
+    """No connection to the service."""
+
+
 @dataclass(frozen=True)
 class Response:
     status: int
@@ -131,7 +135,7 @@ class Connection:
         try:
             connection.connect()
         except (OSError, UnicodeError) as error:
-            raise LegacyMigrationError(f"{address.text} cannot be reached: {reason_of(error)}") from None
+            raise Unreachable(f"{address.text} cannot be reached: {reason_of(error)}") from None
         return connection
 
     def close(self) -> None:

@@ -1,17 +1,18 @@
 """Imports a recording: people, books, sessions, assignments and answers, in one transaction."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
 
 import orjson
 
 from app.db.admin.tombstones import people_in, reading_tombstones
-from app.db.interchange.load import importing_numbered
+from app.db.interchange.load import importing_numbered, reading_users
 from app.db.interchange.recorded import (
     FIND_CARE_IDS,
+    MOMENT,
     Fingerprint,
     Key,
     StoredRow,
+    reading_imported,
     reading_rows,
     saving_imported,
 )
@@ -20,7 +21,7 @@ from app.db.tables import TombstoneState
 from moving_over import LegacyMigrationError
 from moving_over.extraction import Gap, Gaps, Recording
 from moving_over.recorded_rows import erased_rows, recorded_rows
-from moving_over.remaining_work import RemainingWork, Users, reading_remaining_work, reading_users
+from moving_over.remaining_work import RemainingWork, reading_remaining_work
 
 
 class RecordingIncomplete(LegacyMigrationError):
@@ -31,13 +32,9 @@ class RecordingIncomplete(LegacyMigrationError):
         self.gaps = gaps
 
 
-@dataclass(frozen=True)
-class ImportResult:
-    counts: dict[str, int]
-    remaining: RemainingWork
-
-
-def importing_recording(recording: Recording, is_partial: bool) -> Steps[ImportResult]:
+def importing_recording(
+    recording: Recording, is_partial: bool
+) -> Steps[tuple[dict[str, int], RemainingWork]]:
     if known := {row[0] for row in (yield FIND_CARE_IDS["session"], {})} & recording.facts["session"].keys():
         raise LegacyMigrationError(
             f"session {min(known)} is in the database already: was this recording imported before? "
@@ -50,9 +47,9 @@ def importing_recording(recording: Recording, is_partial: bool) -> Steps[ImportR
     for kind in ("caregiver", "client", "module", "book"):
         stored[kind] = yield from reading_rows(kind, recording.facts[kind], recording.zone)
         compare_with_stored(recording, kind, stored[kind], users, erased)
-    if any(recording.gaps.values()) and not is_partial:
+    if recording.is_incomplete and not is_partial:
         raise RecordingIncomplete(recording.gaps)
-    fingerprints: list[Fingerprint] = []
+    fingerprints, older = moment_rows(recording, (yield from reading_imported()))
 
     def lines() -> Iterator[tuple[int, bytes]]:
         for row in recorded_rows(recording):
@@ -64,12 +61,34 @@ def importing_recording(recording: Recording, is_partial: bool) -> Steps[ImportR
                     yield row.line, orjson.dumps(record)
 
     counts = yield from importing_numbered(lines())
-    yield from saving_imported(fingerprints)
-    return ImportResult(counts, (yield from reading_remaining_work(recording)))
+    yield from saving_imported(fingerprints, older)
+    return counts, (yield from reading_remaining_work(recording))
+
+
+def moment_rows(recording: Recording, base: Iterable[Key]) -> tuple[list[Fingerprint], list[Key]]:
+    """The row that keeps the moment of the newest recording, and the rows that it replaces.
+
+    Rejects a recording that began before the newest one ended: it would undo later changes.
+    """
+    known = [key for key in base if key[0] == MOMENT]
+    if not recording.moments:
+        return [], []
+    first, last = (int(each.timestamp()) for each in recording.moments)
+    if any(first < moment != last for _, moment in known):
+        start = f"{recording.moments[0]:%Y-%m-%d %H:%M:%S} UTC"
+        raise LegacyMigrationError(
+            f"this recording began {start}, before the end of one that was imported already; "
+            "nothing was imported. Record again"
+        )
+    return [(MOMENT, last, None, MOMENT)], known
 
 
 def compare_with_stored(
-    recording: Recording, kind: str, stored: dict[int, StoredRow], users: Users, erased: set[Key]
+    recording: Recording,
+    kind: str,
+    stored: dict[int, StoredRow],
+    users: dict[Key, str | None],
+    erased: set[Key],
 ) -> None:
     """Stored values are kept. `account link` adds a missing account, the import does not."""
     for number, row in sorted(stored.items()):

@@ -1,21 +1,24 @@
 """The recorded responses of the legacy paths as pydantic models, with moments as `import` reads them."""
 
+import json
 import re
 from collections import Counter
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
-from functools import lru_cache
 from operator import itemgetter
+from pathlib import Path
 from typing import Annotated, Any, ClassVar, Self
 from urllib.parse import parse_qs, urlsplit
 from zoneinfo import ZoneInfo
 
+import orjson
 from pydantic import (
     AfterValidator,
     BaseModel,
     ConfigDict,
     Field,
+    TypeAdapter,
     ValidationError,
     ValidationInfo,
     model_validator,
@@ -31,50 +34,64 @@ from app.db.interchange.lines import (
     Score,
     Text,
     check_status_dates,
+    mistakes_in,
     null_means,
 )
-from app.db.interchange.recorded import Members, members_of
-from app.db.moments import is_storable
+from app.db.interchange.recorded import Members, from_local_time, members_of
 from app.db.tables import AssignmentStatus, FeedbackStatus, SaveType, TimeState
 from app.http.paths import ASSIGNMENTS, ROOT, SESSIONS
+from moving_over import LegacyMigrationError
 from moving_over.recorded_calls import Call
 
 ASSIGNMENT = re.compile(rf"{ASSIGNMENTS}/[0-9]+")
-LOCAL_TIME = re.compile(r"([0-9]{4})/([0-9]{2})/([0-9]{2}) ([0-9]{2}):([0-9]{2})")
+
 
 Ignored = Counter[str]  # how often something in the recording is not imported
+Values = Mapping[str, Mapping[str, Any]]  # by member: values of the old service with their replacements
+VALUES: TypeAdapter[Values] = TypeAdapter(Values)
 
 
 @dataclass(frozen=True)
 class Reading:
-    """What the models need: the time zone of local times, and where to count what is not imported."""
+    """What the models need, and where to count what is not imported."""
 
-    zone: ZoneInfo
+    zone: ZoneInfo  # of local times
+    values: Values = field(default_factory=dict)
     ignored: Ignored = field(default_factory=Counter)
 
+    def replaced(self, name: str, value: Any) -> Any:
+        if name not in self.values:
+            return value
+        key = value if isinstance(value, str) else json.dumps(value)
+        return self.values[name].get(key, value)
 
-# --- moments --------------------------------------------------------------------------------------
+
+def read_values(file: Path | None) -> Values:
+    try:
+        return {} if file is None else VALUES.validate_json(file.read_bytes())
+    except (OSError, ValidationError):
+        example = '{"status": {"EXPIRED": "PENDING"}, "title": {"null": ""}}'
+        raise LegacyMigrationError(f"{file} cannot be read: it must be like {example}") from None
+
+
+def read_json(body: bytes) -> Any:
+    """Accepts lone surrogates, which are errors of their item. Raises ValueError with what the body is."""
+    if body.startswith(b"\x1f\x8b"):
+        raise ValueError("is compressed with gzip, which was not requested")
+    try:
+        text = body.decode()
+    except UnicodeDecodeError as error:
+        raise ValueError(f"is not UTF-8 (byte {error.start})") from None
+    try:
+        return orjson.loads(text)
+    except orjson.JSONDecodeError:
+        with suppress(ValueError, RecursionError):
+            return json.loads(text)
+    raise ValueError("begins with a byte order mark" if text.startswith("\ufeff") else "is not JSON")
 
 
 def read_local_time(text: str, info: ValidationInfo) -> str:
-    return as_utc(text, info.context.zone)  # type: ignore[union-attr]
-
-
-@lru_cache(maxsize=8192)
-def as_utc(text: str, zone: ZoneInfo) -> str:
-    """Takes the first moment of a local time that a clock change repeats."""
-    local = utc = None
-    if found := LOCAL_TIME.fullmatch(text):
-        with suppress(ValueError, OverflowError):
-            local = datetime(*map(int, found.groups()), tzinfo=zone)  # type: ignore[misc,arg-type]
-            utc = local.astimezone(UTC)
-    if utc is None or not is_storable(utc):
-        raise ValueError("must be a date like 2026/11/21 09:00, of the years 1900 to 2999")
-    if utc.astimezone(zone) != local:  # datetimes of one zone compare by their local time
-        raise ValueError(
-            f"is skipped by a clock change in {zone.key}: is CARE_TIME_ZONE that of the old service?"
-        )
-    return utc.isoformat()
+    return from_local_time(text, info.context.zone)  # type: ignore[union-attr]
 
 
 LocalTime = Annotated[str, AfterValidator(read_local_time)]
@@ -84,7 +101,10 @@ LocalTime = Annotated[str, AfterValidator(read_local_time)]
 
 
 class RecordedObject(BaseModel):
-    """Counts unknown members, and values of members that are always empty according to the contract."""
+    """Counts unknown members, and values of members that are always empty according to the contract.
+
+    Replaces values of the old service before.
+    """
 
     model_config = ConfigDict(strict=True, alias_generator=to_camel)
     kind: ClassVar[str]
@@ -94,6 +114,7 @@ class RecordedObject(BaseModel):
     @classmethod
     def count_ignored(cls, given: Any, info: ValidationInfo) -> Any:
         if isinstance(given, dict):
+            given = {name: info.context.replaced(name, value) for name, value in given.items()}  # type: ignore[union-attr]
             known = {member.alias for member in cls.model_fields.values()}
             for name in sorted(given.keys() - known):
                 if name not in cls.always_empty:
@@ -120,14 +141,16 @@ class SessionItem(RecordedObject):
     start_date: LocalTime
     chat_id: Text
     assignment_id: Id | None = None
-    assignment_name: str | None = None
+    assignment_name: Text | None = None
     book_id: Id | None = None
     assignment_count: Score = 0
     completed_assignment_count: Score = 0
     pending_assignment_count: Score = 0
     last_assignment_score: int | None = None
     is_closed: Flag = False
-    running_status: Annotated[TimeState, null_means(TimeState.RUNNING)] = TimeState.RUNNING
+    running_status: Annotated[TimeState, Field(strict=False), null_means(TimeState.RUNNING)] = (
+        TimeState.RUNNING
+    )
 
 
 class RecordedAnswer(RecordedObject):
@@ -144,7 +167,9 @@ class RecordedAnswerSet(RecordedObject):
 
     id: Id
     assignment_id: Id = Field(exclude=True)
-    save_type: Annotated[SaveType, null_means(SaveType.FINAL), Field(exclude=True)] = SaveType.FINAL
+    save_type: Annotated[SaveType, Field(strict=False), null_means(SaveType.FINAL), Field(exclude=True)] = (
+        SaveType.FINAL
+    )
     submit_date: LocalTime | None = None
     answers: list[RecordedAnswer]
 
@@ -166,10 +191,14 @@ class AssignmentItem(RecordedObject):
     client_name: Text
     assign_date: LocalTime
     submit_date: LocalTime | None = None
-    feedback_status: Annotated[FeedbackStatus, null_means(FeedbackStatus.WAITING)] = FeedbackStatus.WAITING
+    feedback_status: Annotated[FeedbackStatus, Field(strict=False), null_means(FeedbackStatus.WAITING)] = (
+        FeedbackStatus.WAITING
+    )
     feedback_submit_date: LocalTime | None = None
     start_date: LocalTime
-    status: Annotated[AssignmentStatus, null_means(AssignmentStatus.PENDING)] = AssignmentStatus.PENDING
+    status: Annotated[AssignmentStatus, Field(strict=False), null_means(AssignmentStatus.PENDING)] = (
+        AssignmentStatus.PENDING
+    )
     is_test: Flag = False
     score: Score = 0
     answers: Annotated[list[RecordedAnswerSet], null_means([])] = []
@@ -214,37 +243,32 @@ class Page(BaseModel):
     number_of_elements: Score = 0
     content: list[Any]
 
-    @model_validator(mode="after")
-    def check_counts(self) -> Self:
-        if self.total_pages != -(-self.total_elements // self.size):
-            raise ValueError("totalPages does not fit totalElements and size")
-        if self.number_of_elements != len(self.content):
-            raise ValueError("numberOfElements is not the number of items in content")
-        return self
 
-
-class SessionPage(Page):
-    content: list[SessionItem]
-
-
-class AssignmentPage(Page):
-    content: list[AssignmentItem]
+@dataclass(frozen=True)
+class InvalidItem:
+    id: int | None
+    session: int | None  # of an assignment
+    person: int | None  # whose token was used
+    text: str  # which item it is, and its mistakes
 
 
 @dataclass(frozen=True)
 class RecordedResponse:
     role: Role  # of the user whose token was used
-    items: list[Members]
+    items: dict[int, Members]  # by their index
+    aside: list[InvalidItem]
     state: TimeState | None = None  # of a list, like the page
     page: Page | None = None
 
 
 def read_response(call: Call, reading: Reading) -> RecordedResponse | None:
-    """None if the call is not a read of a legacy path."""
+    """None if the call is not a read of a legacy path, or of an assignment that was deleted meanwhile."""
     address = urlsplit(call.path)
     path = address.path[address.path.rfind(f"{ROOT}/") :]  # the old service may have a path prefix
     is_list = path in (SESSIONS, ASSIGNMENTS)
     if call.method != "GET" or not (is_list or ASSIGNMENT.fullmatch(path)):
+        return None
+    if call.status == 404 and not is_list:
         return None
     if call.status != 200:
         raise LineRejected(f"status is {call.status}: only responses with 200 can be imported")
@@ -253,16 +277,40 @@ def read_response(call: Call, reading: Reading) -> RecordedResponse | None:
     if call.user is None:
         raise LineRejected("userName is missing: whose token was used?")
     try:
-        if not is_list:
-            item = AssignmentItem.model_validate_json(body, context=reading)
-            return RecordedResponse(Role.CAREGIVER, [item.model_dump(by_alias=True)])
-        states = parse_qs(address.query).get("time-state", [])
-        if len(states) != 1 or states[0] not in list(TimeState):
-            raise LineRejected("path must have one valid time-state")
-        model = SessionPage if path == SESSIONS else AssignmentPage
-        page: Page = model.model_validate_json(body, context=reading)
+        given = read_json(body)
+    except ValueError as error:
+        raise LineRejected(f"the response {error}") from None
+    role = Role.CLIENT if path == SESSIONS else Role.CAREGIVER
+    if not is_list:
+        return RecordedResponse(role, *read_items(AssignmentItem, [given], call, reading))
+    states = parse_qs(address.query).get("time-state", [])
+    if len(states) != 1 or states[0] not in list(TimeState):
+        raise LineRejected("path must have one valid time-state")
+    try:
+        page = Page.model_validate(given)
     except ValidationError as error:
         raise LineRejected(f"in the response, {LineRejected.of(error, has_kind=False)}") from None
-    role = Role.CLIENT if path == SESSIONS else Role.CAREGIVER
-    items = [item.model_dump(by_alias=True) for item in page.content]
-    return RecordedResponse(role, items, TimeState(states[0]), page)
+    items = read_items(SessionItem if path == SESSIONS else AssignmentItem, page.content, call, reading)
+    return RecordedResponse(role, *items, TimeState(states[0]), page)
+
+
+def read_items(
+    model: type[RecordedObject], given: list[Any], call: Call, reading: Reading
+) -> tuple[dict[int, Members], list[InvalidItem]]:
+    items, aside = {}, []
+    for index, item in enumerate(given):
+        try:
+            items[index] = model.model_validate(item, context=reading).model_dump(by_alias=True)
+        except ValidationError as error:
+            number = id_in(item, "id")
+            person = id_in(item, "clientId" if model is SessionItem else "caregiverId")
+            name = f"{model.kind} {'without a valid id' if number is None else number}"
+            text = f"{name}, line {call.line}, item {index + 1}: {mistakes_in(error)}"
+            aside.append(InvalidItem(number, id_in(item, "sessionId"), person, text))
+    return items, aside
+
+
+def id_in(item: Any, name: str) -> int | None:
+    value = item.get(name) if isinstance(item, dict) else None
+    is_id = isinstance(value, int | str) and re.fullmatch("[0-9]{1,10}", str(value), re.ASCII)
+    return int(value) if is_id else None  # type: ignore[arg-type]

@@ -5,20 +5,23 @@ from dataclasses import dataclass, field
 from zoneinfo import ZoneInfo
 
 from app.db.admin.tombstones import people_in, reading_tombstones
+from app.db.interchange.load import reading_users
 from app.db.interchange.recorded import (
     ERASED,
     FIND_CARE_IDS,
+    REMOVED,
     Key,
     Members,
     different_members,
     reading_imported,
     reading_rows,
 )
+from app.db.session_counters import Difference, differences
 from app.db.sql import Steps
 from app.db.tables import TombstoneState
 from moving_over.extraction import Recording
 from moving_over.recorded_rows import BATCH, erased_rows, in_batches, recorded_rows
-from moving_over.remaining_work import RemainingWork, reading_remaining_work, reading_users
+from moving_over.remaining_work import RemainingWork, reading_remaining_work
 
 Counts = Counter[tuple[int, str]]  # by caregiver and kind
 
@@ -32,19 +35,23 @@ class Reconciliation:
     missing_here: list[Key] = field(default_factory=list)
     only_here: list[Key] = field(default_factory=list)
     different: dict[Key, list[str]] = field(default_factory=dict)  # the names of the members
+    counters: list[Difference] = field(default_factory=list)  # what `verify` finds
+    aside: list[Key] = field(default_factory=list)  # invalid rows of the recording, which are not compared
     erased: int = 0  # rows of erased clients, which are not compared
     remaining: RemainingWork = field(init=False)
 
     @property
     def is_equal(self) -> bool:
-        return not (self.missing_here or self.only_here or self.different)
+        return not (self.missing_here or self.only_here or self.different or self.counters or self.aside)
 
 
 def reconciling(recording: Recording) -> Steps[Reconciliation]:
-    found = Reconciliation()
+    found = Reconciliation(aside=sorted(recording.aside), counters=(yield from differences()))
     clients = people_in((yield from reading_tombstones()), TombstoneState.ERASED)
     erased = erased_rows(recording, clients)
-    erased |= {key for key, fingerprint in (yield from reading_imported()).items() if fingerprint == ERASED}
+    imported = yield from reading_imported()
+    erased |= {key for key, fingerprint in imported.items() if fingerprint == ERASED}
+    removed = {key for key, fingerprint in imported.items() if fingerprint.startswith(REMOVED)}
     caregivers = {number: row["caregiverId"] for number, row in recording.facts["session"].items()}
     seen: set[Key] = set()
     users = yield from reading_users()
@@ -68,7 +75,9 @@ def reconciling(recording: Recording) -> Steps[Reconciliation]:
             if different:
                 found.different[row.key] = different
     for kind in FIND_CARE_IDS:
-        yield from finding_more(found, kind, {*seen, *erased}, caregivers, recording.zone)
+        yield from finding_more(
+            found, kind, {*seen, *erased, *removed, *recording.aside}, caregivers, recording.zone
+        )
     found.remaining = yield from reading_remaining_work(recording)
     return found
 

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any, BinaryIO, Literal
 from urllib.parse import urlsplit
@@ -34,6 +35,7 @@ class Call:
     body: bytes | None
     status: int
     response: bytes | Path | None = None
+    moment: datetime | None = None
 
     def response_body(self) -> bytes | None:
         """The recorded response body, if there is one."""
@@ -150,6 +152,7 @@ def read_call(number: int, text: bytes, folder: Path) -> Call:
         as_bytes(line.body),
         line.status,
         as_bytes(line.answer) if line.file is None else find_file(folder, line.file),
+        line.moment,
     )
 
 

@@ -8,7 +8,7 @@ from app.care.context import Role
 from app.db.interchange.recorded import Key, Members, RecordedRow, members_of
 from app.db.tables import AssignmentStatus
 from moving_over.extraction import COMPLETE_SESSION, Recording, is_complete
-from moving_over.pages import Reading, assignment_members, read_response
+from moving_over.pages import assignment_members, read_response
 
 # Pages can be incomplete; a row needs at least this member.
 NEEDED = {
@@ -45,13 +45,12 @@ def recorded_rows(recording: Recording) -> Iterator[RecordedRow]:
                 record = {"kind": kind, "id": number, **members, **user}
                 client = number if kind == "client" else members.get("clientId")
                 yield RecordedRow(first_lines[kind, number], kind, number, client, members, [record])
-    reading = Reading(recording.zone)
     for call in recording.read_again():
-        response = read_response(call, reading)
+        response = read_response(call, recording.reading)
         if response is None or response.role is Role.CLIENT:
             continue
-        for index, item in enumerate(response.items):
-            facts = recorded["assignment"][item["id"]]
+        for index, item in response.items.items():
+            facts = recorded["assignment"].get(item["id"], {"place": None})
             if facts["place"] == (call.line, index) and is_complete(recorded["session"][facts["sessionId"]]):
                 members, records = assignment_members(item), list(assignment_records(item))
                 yield RecordedRow(call.line, "assignment", item["id"], item["clientId"], members, records)

@@ -3,9 +3,10 @@
 import os
 import shutil
 import threading
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable, Container, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, contextmanager
+from contextlib import closing
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import count
@@ -17,141 +18,217 @@ import orjson
 from app.care.context import Role
 from app.db.tables import AssignmentStatus, TimeState
 from app.http.paths import ASSIGNMENTS, SESSIONS
+from app.telemetry.wording import counted
 from moving_over import LegacyMigrationError
-from moving_over.http_client import Address, Connection, RequestFailed
+from moving_over.http_client import Address, Connection, RequestFailed, Unreachable
+from moving_over.pages import read_json
 from moving_over.recorded_calls import INDEX
 from moving_over.tokens import UserToken
 
 LISTS = {Role.CAREGIVER: ASSIGNMENTS, Role.CLIENT: SESSIONS}
 HEADERS = {"offset": "1"}  # old clients send it with every call
 MAX_ATTEMPTS = 3  # for a list that changes while it is read
+FIRST_PAUSE = 0.1  # seconds, before the second attempt of a call; then twice as long each time
+MAX_ERRORS = 10  # after which recording stops
 
 Line = dict[str, Any]  # of the index
+Renew = Callable[[UserToken], UserToken | None]  # reads another token of the user, if there is one now
 
 
-def record(
-    address: Address, folder: Path, tokens: list[UserToken], size: int, timeout: float, concurrency: int
-) -> Iterator[int]:
-    """Yields the number of responses of each user. The folder appears only when it is complete."""
-    with new_folder(folder) as part, ThreadPoolExecutor(concurrency) as pool:
-        recorder = Recorder(address, part, size, timeout)
-        users = [pool.submit(recorder.record, token) for token in tokens]
-        try:
-            with open(part / INDEX, "xb", opener=open_private) as index:
-                for user in users:
-                    lines = user.result()
-                    index.writelines(orjson.dumps(line) + b"\n" for line in lines)
-                    yield len(lines)
-        finally:
-            recorder.is_stopped.set()
-            pool.shutdown(cancel_futures=True)
-
-
-def open_private(path: str, flags: int) -> int:
-    return os.open(path, flags, 0o600)
-
-
-@contextmanager
-def new_folder(folder: Path) -> Iterator[Path]:
-    """Yields a temporary folder, which gets its name when the block succeeds and is removed when it fails."""
-    part = folder.with_name(f"{folder.name}.part")
-    if folder.exists():
-        raise LegacyMigrationError(f"{folder} exists already; a recording needs a new folder")
-    if part.exists():
-        raise LegacyMigrationError(f"{part} exists already, of an interrupted recording; remove it first")
-    try:
-        part.mkdir(mode=0o700)
-    except OSError as error:
-        raise LegacyMigrationError(f"{part} cannot be created: {error.strerror}") from None
-    try:
-        yield part
-        part.rename(folder)
-    finally:
-        shutil.rmtree(part, ignore_errors=True)
+class Failed(LegacyMigrationError):
+    """A user cannot be recorded completely."""
 
 
 @dataclass(frozen=True)
 class Recorder:
     address: Address
     folder: Path
+    renew: Renew
+    concurrency: int
     size: int
     timeout: float
-    numbers: Iterator[int] = field(default_factory=lambda: count(1))  # of the files
+    attempts: int  # of each call
+    paging: tuple[str, str]  # the names of the parameters
+    first_page: int
     is_stopped: threading.Event = field(default_factory=threading.Event)
 
-    def record(self, token: UserToken) -> list[Line]:
-        """Writes the responses of one user."""
-        with closing(Connection(self.address, self.timeout)) as connection:
-            return [line for state in TimeState for line in self.record_list(connection, token, state)]
+    def record(self, tokens: list[UserToken], continues: bool) -> Iterator[int]:
+        """Yields the number of responses of each user. The folder appears only when it is complete.
 
-    def record_list(self, connection: Connection, token: UserToken, state: TimeState) -> list[Line]:
-        """Starts again, up to MAX_ATTEMPTS times, if the list changes meanwhile."""
+        Until then it has another name, and contains the users who are complete.
+        """
+        part = self.folder.with_name(f"{self.folder.name}.part")
+        done = self.open_folder(part, continues)
+        yield from done.values()
+        numbers = count(max((int(file.stem) for file in part.glob("*.json")), default=0) + 1)
+        errors: list[str] = []
+        with (
+            ThreadPoolExecutor(self.concurrency) as pool,
+            open(part / INDEX, "ab", opener=open_private) as index,
+        ):
+            users = [
+                Caller(self, part, numbers, each)
+                for each in tokens
+                if name_of(each.role, each.user) not in done
+            ]
+            try:
+                for user in [pool.submit(each.record) for each in users]:
+                    try:
+                        lines = user.result()
+                    except Failed as error:
+                        errors.append(str(error))
+                        if len(errors) < MAX_ERRORS:
+                            continue
+                        break
+                    index.write(b"".join(orjson.dumps(line) + b"\n" for line in lines))
+                    index.flush()
+                    done[name_of(lines[0]["role"], lines[0]["userName"])] = len(lines)
+                    yield len(lines)
+            finally:
+                self.is_stopped.set()
+                pool.shutdown(cancel_futures=True)
+                if not done:
+                    shutil.rmtree(part, ignore_errors=True)
+        if errors:
+            rest = (
+                f"{len(done):,} of {counted(len(tokens), 'user')} recorded; record the rest with --continue"
+            )
+            raise LegacyMigrationError("\n".join([*errors, *([rest] if done else [])]))
+        part.rename(self.folder)
+
+    def open_folder(self, part: Path, continues: bool) -> dict[str, int]:
+        """Returns the number of responses of each user whom an interrupted recording contains."""
+        if self.folder.exists():
+            raise LegacyMigrationError(f"{self.folder} exists already; a recording needs a new folder")
+        if part.exists() and not continues:
+            text = "exists already, of an interrupted recording; go on with --continue, or remove it"
+            raise LegacyMigrationError(f"{part} {text}")
+        try:
+            part.mkdir(mode=0o700, exist_ok=True)
+        except OSError as error:
+            raise LegacyMigrationError(f"{part} cannot be created: {error.strerror}") from None
+        index = part / INDEX
+        lines = index.read_bytes().rpartition(b"\n")[0].splitlines(keepends=True) if index.exists() else []
+        if lines:
+            index.write_bytes(b"".join(lines).rstrip() + b"\n")
+        known = [orjson.loads(line) for line in lines]
+        return Counter(name_of(line["role"], line["userName"]) for line in known)
+
+
+def name_of(role: str, user: str) -> str:
+    return f"{role.lower()} {user}"
+
+
+def open_private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
+
+
+@dataclass
+class Caller:
+    """Records one user."""
+
+    recorder: Recorder
+    folder: Path
+    numbers: Iterator[int]  # of the files
+    token: UserToken
+    connection: Connection = field(init=False)
+
+    def record(self) -> list[Line]:
+        self.connection = Connection(self.recorder.address, self.recorder.timeout)
+        with closing(self.connection):
+            return [line for state in TimeState for line in self.record_list(state)]
+
+    def record_list(self, state: TimeState) -> list[Line]:
+        """Starts again, up to MAX_ATTEMPTS times, if the list changes meanwhile.
+
+        Reads until the promised items are there and the promised pages, or until a page is empty.
+        """
+        page_name, size_name = self.recorder.paging
         for attempts_left in reversed(range(MAX_ATTEMPTS)):
             totals: set[int] = set()
             lines: list[Line] = []
-            details: list[str] = []
-            number, pages = 0, 1
-            while number < pages:
-                path = f"{LISTS[token.role]}?time-state={state}&page={number}&size={self.size}"
-                body = self.fetch(connection, token, path)
-                page = read_page(body, path, number)
+            items: list[Any] = []
+            for number in count():
+                sent = number + self.recorder.first_page
+                path = f"{LISTS[self.token.role]}?time-state={state}&{page_name}={sent}"
+                line, page = self.fetch(f"{path}&{size_name}={self.recorder.size}", {number, sent})
+                lines.append(line)
                 totals.add(page["totalElements"])
-                pages = page["totalPages"]
-                lines.append(self.write(token, path, body))
-                details += paths_of_details(page)
-                number += 1
-            if len(totals) == 1 or not attempts_left:
+                found = page.get("content") or []
+                items += [item for item in found if isinstance(item, dict)]
+                if not found or (number + 1 >= page["totalPages"] and len(items) >= page["totalElements"]):
+                    break
+            is_stable = len(totals) == 1 and len({str(item.get("id")) for item in items}) == len(items)
+            if is_stable or not attempts_left:
                 break
             for line in lines:
                 (self.folder / line["file"]).unlink()
-        return [*lines, *(self.write(token, path, self.fetch(connection, token, path)) for path in details)]
+        return [*lines, *(self.fetch(path)[0] for path in paths_of_details(items))]
 
-    def fetch(self, connection: Connection, token: UserToken, path: str) -> bytes:
-        if self.is_stopped.is_set():
-            raise LegacyMigrationError("stopped")  # not shown: the first failure is reported
-        try:
-            response = connection.send("GET", path, token.token, HEADERS)
-        except RequestFailed as error:
-            raise LegacyMigrationError(f"{path} failed: {error}") from None
-        if response.status in (401, 403):
-            raise LegacyMigrationError(f"{token.place}: the service rejects this token ({response.status})")
-        if response.status != 200:
-            raise LegacyMigrationError(f"{path} failed with status {response.status}")
-        return response.body
+    def fetch(self, path: str, numbers: Container[int] = ()) -> tuple[Line, Any]:
+        """Writes a page with one of these numbers, or without numbers an assignment, and returns it.
 
-    def write(self, token: UserToken, path: str, body: bytes) -> Line:
+        Repeats a call that fails, after longer and longer pauses.
+        """
+        reason = ""
+        for attempt in range(self.recorder.attempts):
+            if self.recorder.is_stopped.wait(attempt and FIRST_PAUSE * 2**attempt):
+                break
+            try:
+                response = self.connection.send("GET", path, self.token.token, HEADERS)
+            except (RequestFailed, Unreachable) as error:
+                reason = str(error)
+                continue
+            reason = f"status {response.status}"
+            if response.status in (401, 403):
+                reason = f"the service rejects the token of {self.token.place} ({response.status})"
+                if (renewed := self.recorder.renew(self.token)) is None:
+                    break
+                self.token = renewed
+            elif response.status == 404 and not numbers:
+                return self.line(path, 404), None
+            elif response.status == 200:
+                try:
+                    page = read_json(response.body)
+                    if numbers:
+                        check_page(page, numbers)
+                    return {**self.line(path, 200), "file": self.write(response.body)}, page
+                except ValueError as error:
+                    reason = f"the response {error}"
+            elif response.status < 500 and response.status != 429:
+                break
+        raise Failed(f"{name_of(self.token.role, self.token.user)}: {path}: {reason}")
+
+    def write(self, body: bytes) -> str:
         name = f"{next(self.numbers):06}.json"
         with open(self.folder / name, "xb", opener=open_private) as file:
             file.write(body)
+        return name
+
+    def line(self, path: str, status: int) -> Line:
         return {
             "method": "GET",
             "path": path,
-            "role": token.role,
-            "userName": token.user,
+            "role": self.token.role,
+            "userName": self.token.user,
             "headers": HEADERS,
-            "status": 200,
+            "status": status,
             "moment": datetime.now(UTC).isoformat(timespec="seconds"),
-            "file": name,
         }
 
 
-def read_page(body: bytes, path: str, number: int) -> dict[str, Any]:
-    try:
-        page: dict[str, Any] = orjson.loads(body)
-        total, pages, returned = page["totalElements"], page["totalPages"], page["number"]
-    except (orjson.JSONDecodeError, KeyError, TypeError):
-        raise LegacyMigrationError(f"{path} does not return a page") from None
-    if type(total) is not int or type(pages) is not int or returned != number:
-        raise LegacyMigrationError(f"{path} returns a different page: the service does not support `page`")
-    return page
+def check_page(page: Any, numbers: Container[int]) -> None:
+    names = ("totalElements", "totalPages", "number")
+    if not isinstance(page, dict) or any(type(page.get(name)) is not int for name in names):
+        raise ValueError("is not a page")
+    if page["number"] not in numbers:
+        raise ValueError("is another page; see --paging and --first-page")
 
 
-def paths_of_details(page: dict[str, Any]) -> list[str]:
+def paths_of_details(items: list[dict[str, Any]]) -> list[str]:
     """The paths of complete assignments whose answers the list omits."""
     return [
-        f"{ASSIGNMENTS}/{item['id']}"
-        for item in page.get("content") or ()
-        if isinstance(item, dict)
-        and item.get("status") == AssignmentStatus.COMPLETE
-        and not item.get("answers")
+        f"{ASSIGNMENTS}/{item.get('id')}"
+        for item in items
+        if item.get("status") == AssignmentStatus.COMPLETE and not item.get("answers")
     ]

@@ -4,15 +4,11 @@ from dataclasses import dataclass
 
 from app.care.context import Role
 from app.db.admin.tombstones import people_in, reading_tombstones
-from app.db.interchange.load import FIND_CAREGIVERS, FIND_CLIENTS
-from app.db.interchange.recorded import Key
+from app.db.interchange.load import reading_users
 from app.db.sql import Steps
 from app.db.statements.books import FIND_BOOKS_WITHOUT_QUESTIONS
 from app.db.tables import TombstoneState
 from moving_over.extraction import Recording
-
-FIND_PEOPLE = {Role.CAREGIVER: FIND_CAREGIVERS, Role.CLIENT: FIND_CLIENTS}
-Users = dict[Key, str | None]  # the user name of each person
 
 
 @dataclass(frozen=True)
@@ -23,13 +19,6 @@ class RemainingWork:
     users_without_person: list[tuple[Role, str]]
     books_without_questions: list[int]
     erased_clients: list[int]
-
-
-def reading_users() -> Steps[Users]:
-    users: Users = {}
-    for role, statement in FIND_PEOPLE.items():
-        users |= {(role.lower(), row[0]): row[1] for row in (yield statement, {})}
-    return users
 
 
 def reading_remaining_work(recording: Recording) -> Steps[RemainingWork]:

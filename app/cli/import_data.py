@@ -9,7 +9,7 @@ from typing import IO
 import click
 import orjson
 
-from app.cli.common import audited, settings_or_warn, write_database
+from app.cli.common import WholeNumber, audited, settings_or_warn, write_database
 from app.cli.legacy import moving_over
 from app.db.interchange.load import ImportRejected, importing
 from app.telemetry.wording import OperatorError, counted
@@ -24,19 +24,35 @@ from app.telemetry.wording import OperatorError, counted
     "--update", is_flag=True, help="Import a later recording of a service that was imported before."
 )
 @click.option("--remove-gone", is_flag=True, help="With --update: withdraw what the recording no longer has.")
-def import_command(file: Path, is_partial: bool, update: bool, remove_gone: bool) -> None:
+@click.option(
+    "--yes-remove",
+    type=WholeNumber(0),
+    default=0,
+    metavar="N",
+    help="With --remove-gone: the number of rows, above 20 or 2 % of a caregiver's.",
+)
+@click.option(
+    "--map",
+    "values",
+    type=click.Path(exists=True, path_type=Path),
+    metavar="FILE",
+    help='Values of the recording to replace: {"status": {"EXPIRED": "PENDING"}}.',
+)
+def import_command(
+    file: Path, is_partial: bool, update: bool, remove_gone: bool, yes_remove: int, values: Path | None
+) -> None:
     """Import data from JSON Lines or from a recording of the legacy paths, in one transaction.
 
     With --update, what was changed here is kept and listed as a conflict; then the exit code is 1.
     """
     settings = settings_or_warn()
-    if remove_gone and (is_partial or not update):
-        raise click.UsageError("--remove-gone needs --update, and a complete recording (no --partial)")
+    if remove_gone and not update:
+        raise click.UsageError("--remove-gone needs --update")
     if is_recording(file):
-        moving_over().import_recording(settings, file, is_partial, update, remove_gone)
+        moving_over().import_recording(settings, file, values, is_partial, update, remove_gone, yes_remove)
         return
-    if is_partial or update:
-        raise click.UsageError("--partial and --update apply to recordings only")
+    if is_partial or update or values:
+        raise click.UsageError("--partial, --update and --map apply to recordings only")
     try:
         with click.open_file(str(file), "rb") as lines:
             counts = write_database(settings, audited("import", importing(with_progress(lines))))

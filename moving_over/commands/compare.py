@@ -53,22 +53,7 @@ SUMMARY = {
 @shared.timeout_option
 @shared.at_once_option
 def compare(
-    cases: Path,
-    old: str | None,
-    recorded: bool,
-    new: str,
-    caregivers: tuple[str, ...],
-    clients: tuple[str, ...],
-    new_caregivers: tuple[str, ...],
-    new_clients: tuple[str, ...],
-    masked: tuple[str, ...],
-    more: tuple[str, ...],
-    loose: bool,
-    changes: bool,
-    values: bool,
-    as_json: bool,
-    timeout: float,
-    at_once: int,
+    cases: Path, old: str | None, recorded: bool, new: str, values: bool, as_json: bool, **options: Any
 ) -> None:
     """Send the same calls to two services; exit code 0: same responses, 1: different, 2: not compared.
 
@@ -77,18 +62,20 @@ def compare(
     if (old is None) != recorded:
         raise click.UsageError("give either --old or --recorded")
     claim = settings_or_warn().claim_user
+    caregivers, clients = options["caregivers"], options["clients"]
     tokens = shared.read_all_tokens(caregivers, clients, claim)
-    new_tokens = shared.read_all_tokens(new_caregivers or caregivers, new_clients or clients, claim)
-    masks = read_masks(masked)
+    new_tokens = shared.read_all_tokens(
+        options["new_caregivers"] or caregivers, options["new_clients"] or clients, claim
+    )
     comparison = Comparison(
         None if old is None else Service("old", read_address(old), tokens),
         Service("new", read_address(new), new_tokens),
-        masks,
-        (*HEADERS, *(name.lower() for name in more)),
-        changes,
-        loose,
-        timeout,
-        at_once,
+        masks := read_masks(options["masked"]),
+        (*HEADERS, *(name.lower() for name in options["more"])),
+        options["changes"],
+        options["loose"],
+        options["timeout"],
+        options["at_once"],
     )
     warn(comparison)
     counts: Counter[Outcome] = Counter()

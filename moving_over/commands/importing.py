@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -10,35 +11,45 @@ from app.care.context import utc_now
 from app.cli.common import audited, write_database
 from app.cli.import_data import print_counts
 from app.db.interchange.load import ImportRejected
+from app.db.interchange.merge import Update
+from app.db.sql import Steps
 from app.settings import Settings
 from app.telemetry.wording import counted
 from moving_over.commands import shared
-from moving_over.importer import ImportResult, RecordingIncomplete, importing_recording
+from moving_over.importer import RecordingIncomplete, importing_recording
 from moving_over.recorded_calls import calls_file
-from moving_over.updating import Update, updating_from_recording
+from moving_over.remaining_work import RemainingWork
+from moving_over.updating import updating_from_recording
 
 
 def import_recording(
-    settings: Settings, path: Path, is_partial: bool, is_update: bool, removes_gone: bool
+    settings: Settings,
+    path: Path,
+    values: Path | None,
+    is_partial: bool,
+    is_update: bool,
+    removes_gone: bool,
+    confirmed: int,
 ) -> None:
-    recording = shared.read_recording(path, settings.zone, "importing")
-    result: ImportResult | Update
+    recording = shared.read_recording(path, settings.zone, values, "importing")
+    steps: Steps[tuple[Any, RemainingWork]] = importing_recording(recording, is_partial)
+    if is_update:
+        steps = updating_from_recording(recording, utc_now(), is_partial, removes_gone, confirmed)
     with explaining(path):
-        if is_update:
-            update = updating_from_recording(recording, utc_now(), is_partial, removes_gone)
-            result = write_database(settings, audited("import", update, Update.about))
-        else:
-            result = write_database(settings, audited("import", importing_recording(recording, is_partial)))
+        steps = audited("import", steps, lambda done: done[0].about() if is_update else [])
+        result, remaining = write_database(settings, steps)
     shared.print_gaps(recording.gaps)
-    if isinstance(result, Update):
+    if is_update:
         print_update(result, removes_gone)
     else:
-        print_counts(result.counts)
-    shared.print_remaining_work(result.remaining)
-    raise SystemExit(1 if isinstance(result, Update) and result.conflicts else 0)
+        print_counts(result)
+    shared.print_remaining_work(remaining)
+    raise SystemExit(1 if is_update and result.conflicts else 0)
 
 
 def print_update(update: Update, is_removed: bool) -> None:
+    unseen = (f"{kind} {number}" for kind, number in update.unseen)
+    shared.print_list("not seen, like the lists of their person, and kept:", unseen)
     for kind, number in update.gone:
         click.echo(f"{'removed' if is_removed else 'gone'}\t{kind}\t{number}")
     for (kind, number), reason in sorted(update.conflicts.items()):

@@ -1,5 +1,7 @@
 """`legacy reconcile`: compares a recording with the database."""
 
+from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -10,16 +12,18 @@ from app.cli.common import read_database, settings_or_warn
 from app.telemetry.wording import counted
 from moving_over.commands import shared
 from moving_over.reconciliation import Reconciliation, reconciling
-from moving_over.remaining_work import RemainingWork
+
+NOT_COMPARED = "end dates, close dates, reminders, drafts, feedback texts, earlier attempts, own scores"
 
 
 @click.command()
 @click.argument("recording", type=click.Path(exists=True, path_type=Path))
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON object.")
-def reconcile(recording: Path, as_json: bool) -> None:
+@shared.map_option
+def reconcile(recording: Path, as_json: bool, values: Path | None) -> None:
     """Compare a recording with the database, without changes; exit code 0: equal, 1: different."""
     settings = settings_or_warn()
-    extracted = shared.read_recording(recording, settings.zone, "comparing")
+    extracted = shared.read_recording(recording, settings.zone, values, "comparing")
     found = read_database(settings, reconciling(extracted))
     shared.print_gaps(extracted.gaps)
     shared.print_remaining_work(found.remaining)
@@ -31,64 +35,56 @@ def reconcile(recording: Path, as_json: bool) -> None:
 
 
 def print_text(found: Reconciliation) -> None:
+    click.echo(f"not compared: {NOT_COMPARED}")
     for kind in found.recorded | found.stored:
         click.echo(f"{kind}\t{found.recorded[kind]:,} recorded\t{found.stored[kind]:,} here")
-    for caregiver, kind in sorted(found.recorded_of_caregiver | found.stored_of_caregiver):
-        recorded, stored = (
-            counts[caregiver, kind] for counts in (found.recorded_of_caregiver, found.stored_of_caregiver)
-        )
+    of_caregivers = found.recorded_of_caregiver, found.stored_of_caregiver
+    for caregiver, kind in sorted(of_caregivers[0] | of_caregivers[1]):
+        recorded, stored = (counts[caregiver, kind] for counts in of_caregivers)
         if recorded != stored:
             click.echo(f"caregiver {caregiver}\t{kind}\t{recorded:,} recorded\t{stored:,} here")
-    for kind, number in found.missing_here:
-        click.echo(f"missing here\t{kind}\t{number}")
-    for kind, number in found.only_here:
-        click.echo(f"only here\t{kind}\t{number}")
+    lists = {"missing here": found.missing_here, "only here": found.only_here, "set aside": found.aside}
+    for name, keys in lists.items():
+        for kind, number in keys:
+            click.echo(f"{name}\t{kind}\t{number}")
     for (kind, number), members in found.different.items():
         click.echo(f"different\t{kind}\t{number}\t{', '.join(members)}")
+    for one in found.counters:
+        click.echo(f"verify\tsession\t{one.session_id}\t{one.name}")
     if found.erased:
         click.echo(f"{found.erased:,} of erased clients not compared")
-    differences = len(found.missing_here) + len(found.only_here) + len(found.different)
-    click.echo(counted(differences, "difference"))
+    listed = (*lists.values(), found.different, found.counters)
+    click.echo(counted(sum(map(len, listed)), "difference"))
 
 
 def to_object(found: Reconciliation) -> dict[str, Any]:
-    caregivers = sorted({each for each, _ in found.recorded_of_caregiver | found.stored_of_caregiver})
-    kinds = ("session", "assignment", "answer_set")
+    def compared(key: Any, recorded: Counter[Any], stored: Counter[Any]) -> dict[str, int]:
+        return {"recorded": recorded[key], "here": stored[key]}
+
+    different = ((*key, names) for key, names in found.different.items())
+    of_caregivers = found.recorded_of_caregiver, found.stored_of_caregiver
+    caregivers = sorted({each for counts in of_caregivers for each, _ in counts})
+    kinds, remaining = ("session", "assignment", "answer_set"), found.remaining
     return {
         "equal": found.is_equal,
         "kinds": {
-            kind: {"recorded": found.recorded[kind], "here": found.stored[kind]}
-            for kind in found.recorded | found.stored
+            kind: compared(kind, found.recorded, found.stored) for kind in found.recorded | found.stored
         },
         "caregivers": {
-            str(each): {
-                kind: {
-                    "recorded": found.recorded_of_caregiver[each, kind],
-                    "here": found.stored_of_caregiver[each, kind],
-                }
-                for kind in kinds
-            }
-            for each in caregivers
+            str(each): {kind: compared((each, kind), *of_caregivers) for kind in kinds} for each in caregivers
         },
-        "missingHere": [{"kind": kind, "id": number} for kind, number in found.missing_here],
-        "onlyHere": [{"kind": kind, "id": number} for kind, number in found.only_here],
-        "different": [
-            {"kind": kind, "id": number, "members": members}
-            for (kind, number), members in found.different.items()
-        ],
+        "missingHere": objects_of(found.missing_here, "kind", "id"),
+        "onlyHere": objects_of(found.only_here, "kind", "id"),
+        "different": objects_of(different, "kind", "id", "members"),
+        "setAside": objects_of(found.aside, "kind", "id"),
+        "counters": objects_of(((one.session_id, one.name) for one in found.counters), "session", "name"),
         "erased": found.erased,
-        **remaining_work(found.remaining),
-    }
-
-
-def remaining_work(remaining: RemainingWork) -> dict[str, Any]:
-    return {
-        "peopleWithoutAccount": [
-            {"role": role, "id": number} for role, number in remaining.people_without_account
-        ],
-        "usersWithoutPerson": [
-            {"role": role, "userName": user} for role, user in remaining.users_without_person
-        ],
+        "peopleWithoutAccount": objects_of(remaining.people_without_account, "role", "id"),
+        "usersWithoutPerson": objects_of(remaining.users_without_person, "role", "userName"),
         "booksWithoutQuestions": remaining.books_without_questions,
         "erasedClients": remaining.erased_clients,
     }
+
+
+def objects_of(rows: Iterable[tuple[Any, ...]], *names: str) -> list[dict[str, Any]]:
+    return [dict(zip(names, row, strict=True)) for row in rows]

@@ -2,6 +2,7 @@
 
 import sys
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -10,7 +11,10 @@ from app.telemetry.wording import counted
 from moving_over import LegacyMigrationError
 from moving_over.commands import shared
 from moving_over.http_client import read_address
-from moving_over.recorder import record as record_users
+from moving_over.recorder import Recorder
+from moving_over.tokens import UserToken
+
+Texts = tuple[str, ...]
 
 
 @click.command()
@@ -19,27 +23,36 @@ from moving_over.recorder import record as record_users
 @shared.caregivers_option
 @shared.clients_option
 @click.option("--size", type=WholeNumber(1, 1000), default=100, show_default=True, help="Page size.")
+@click.option(
+    "--paging", nargs=2, default=("page", "size"), show_default=True, help="Names of the parameters."
+)
+@click.option("--first-page", type=WholeNumber(0, 1), default=0, show_default=True, help="Its number.")
+@click.option(
+    "--attempts", type=WholeNumber(1, 20), default=8, show_default=True, help="Of a call that fails."
+)
+@click.option("--continue", "continues", is_flag=True, help="Go on with a recording that has failed.")
 @shared.timeout_option
 @shared.at_once_option
 def record(
-    old: str,
-    folder: Path,
-    caregivers: tuple[str, ...],
-    clients: tuple[str, ...],
-    size: int,
-    timeout: float,
-    at_once: int,
+    old: str, folder: Path, caregivers: Texts, clients: Texts, continues: bool, at_once: int, **options: Any
 ) -> None:
     """Record all pages that these users can read into a new private folder."""
-    tokens = shared.read_all_tokens(caregivers, clients, settings_or_warn().claim_user)
+    claim = settings_or_warn().claim_user
+    tokens = shared.read_all_tokens(caregivers, clients, claim)
     if not tokens:
         raise LegacyMigrationError("no tokens; give files with --caregivers and --clients")
     address = read_address(old)
     if address.exposes_tokens:
         click.echo("warning: tokens are sent to the old service unencrypted", err=True)
-    responses = 0
+
+    def renew(rejected: UserToken) -> UserToken | None:
+        again = {(each.role, each.user): each for each in shared.read_all_tokens(caregivers, clients, claim)}
+        found = again.get((rejected.role, rejected.user))
+        return None if found is None or found.token == rejected.token else found
+
+    recorder, responses = Recorder(address, folder, renew, at_once, **options), 0
     with click.progressbar(length=len(tokens), label="recording", file=sys.stderr) as bar:
-        for written in record_users(address, folder, tokens, size, timeout, at_once):
+        for written in recorder.record(tokens, continues):
             responses += written
             bar.update(1)
     click.echo(f"{counted(responses, 'response')} for {counted(len(tokens), 'user')}, in {folder}")

@@ -7,6 +7,7 @@ import sys
 import threading
 import time
 from pathlib import Path
+from typing import Any
 
 import click
 import orjson
@@ -38,17 +39,7 @@ state_option = click.option("--state", type=click.Path(path_type=Path), default=
 @shared.timeout_option
 @click.pass_context
 def shadow(
-    ctx: click.Context,
-    old: str | None,
-    new: str | None,
-    port: int | None,
-    metrics_port: int | None,
-    masked: tuple[str, ...],
-    loose: bool,
-    keep_host: bool,
-    mirror_writes: bool,
-    state: Path,
-    timeout: float,
+    ctx: click.Context, /, old: str | None, new: str | None, port: int | None, state: Path, **options: Any
 ) -> None:
     """Pass requests to the old service, and compare its answers with those of the new service."""
     if ctx.invoked_subcommand is not None:
@@ -61,10 +52,12 @@ def shadow(
     settings = settings_or_warn()
     one, other = Service("old", read_address(old), []), Service("new", read_address(new), [])
     counts = read_counts(state) if state.exists() else Counts({})
-    comparison = Comparison(one, other, read_masks(masked), HEADERS, mirror_writes, loose)
+    comparison = Comparison(
+        one, other, read_masks(options["masked"]), HEADERS, options["mirror_writes"], options["loose"]
+    )
     warn(comparison)
     reject_taken_port(settings.host, port)
-    if metrics_port is not None:
+    if (metrics_port := options["metrics_port"]) is not None:
         reject_taken_port(settings.metrics_host, metrics_port)
         REGISTRY.register(counts)
         start_http_server(metrics_port, settings.metrics_host)
@@ -75,7 +68,7 @@ def shadow(
     sys.setswitchinterval(0.0001)  # seconds for which a comparing thread delays the others
     gc.freeze()  # a full collection would delay them longer
     try:
-        app = create_proxy(one.address, timeout, Shadow(comparison, counts), keep_host)
+        app = create_proxy(one.address, options["timeout"], Shadow(comparison, counts), options["keep_host"])
         uvicorn.run(  # h11 is the only parser that keeps the case of headers
             app, host=settings.host, port=port, http="h11", ws="none", lifespan="off", log_config=None,
             date_header=False, server_header=False, access_log=False, timeout_keep_alive=75,

@@ -12,10 +12,12 @@ from app.care.context import Role
 from app.cli.common import WholeNumber
 from moving_over.body_diff import printable
 from moving_over.extraction import Gaps, Recording, extract
+from moving_over.pages import Reading, read_values
 from moving_over.recorded_calls import Call, read_calls, size_of
 from moving_over.remaining_work import RemainingWork
 from moving_over.tokens import UserToken, read_tokens
 
+MAP = 'Values to replace: {"status": {"EXPIRED": "PENDING"}}.'
 MAX_SHOWN = 10  # lines below each heading
 
 caregivers_option = click.option(
@@ -27,6 +29,9 @@ clients_option = click.option(
 timeout_option = click.option(
     "--timeout", type=click.FloatRange(0.1, 600), default=30, show_default=True, metavar="SECONDS"
 )
+map_option = click.option(
+    "--map", "values", type=click.Path(exists=True, path_type=Path), metavar="FILE", help=MAP
+)
 at_once_option = click.option("--at-once", type=WholeNumber(1, 16), default=4, show_default=True, metavar="N")
 
 
@@ -34,9 +39,10 @@ def read_all_tokens(caregivers: tuple[str, ...], clients: tuple[str, ...], claim
     return [*read_tokens(Role.CAREGIVER, caregivers, claim), *read_tokens(Role.CLIENT, clients, claim)]
 
 
-def read_recording(path: Path, zone: ZoneInfo, label: str) -> Recording:
+def read_recording(path: Path, zone: ZoneInfo, values: Path | None, label: str) -> Recording:
     """The label is shown while its answers are read."""
-    return extract(path, zone, read_with_bar(path, "reading"), partial(read_with_bar, path, label))
+    reading = Reading(zone, read_values(values))
+    return extract(path, reading, read_with_bar(path, "reading"), partial(read_with_bar, path, label))
 
 
 def read_with_bar(path: Path, label: str) -> Iterator[Call]:

@@ -27,5 +27,5 @@ CHANGING = {"session": changing_row, "assignment": changing_assignment}
 def test_a_row_with_another_parent_is_refused(kind: str, member: str) -> None:
     row = RecordedRow(1, kind, 1, 1, ROWS[kind] | {member: 2}, [])
 
-    with pytest.raises(ChangeRejected, match=f"^{member}$"):
+    with pytest.raises(ChangeRejected, match=f"^the id belongs to another row here, {member}$"):
         next(CHANGING[kind](ImportRows(), row, StoredRow(ROWS[kind], caregiver=1)))

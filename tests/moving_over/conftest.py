@@ -14,8 +14,10 @@ from tests.callers import Gateway, load, opened
 from tests.cli.conftest import Command, command, no_settings
 from tests.conftest import fresh_database
 from tests.factories import NOW, a_world
+from tests.moving_over.moves import Move
 from tests.moving_over.recordings import Line, recording
-from tests.moving_over.services import ServicePair
+from tests.moving_over.services import ServicePair, fake_service, forwarding_to
+from tests.moving_over.stand_in import OldService
 
 __all__ = ["command", "no_settings"]
 
@@ -56,3 +58,21 @@ def complete(migrated_sqlite: str, tmp_path_factory: pytest.TempPathFactory) -> 
 def pair(command: Command, tmp_path: Path) -> Iterator[ServicePair]:
     with ExitStack() as stack:
         yield ServicePair(command, tmp_path, stack)
+
+
+@pytest.fixture
+def move(
+    settings: Settings,
+    new_settings: Settings,
+    command: Command,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> Iterator[Move]:
+    for role in ("CAREGIVER", "CLIENT"):
+        people = [keys.token(role, f"{role.lower()}-{number}") for number in (1, 2)]
+        monkeypatch.setenv(f"{role}S", "\n".join(people))
+    load(settings.database, a_world())
+    with serving(settings) as gateway:
+        old = OldService(forwarding_to(gateway.client))
+        with fake_service(old) as address:
+            yield Move(old, address, command, new_settings.database, tmp_path)

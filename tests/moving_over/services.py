@@ -55,7 +55,8 @@ def fake_service(handler: Handler) -> Iterator[str]:
             self.send_response_only(response.status)
             for name, value in response.headers.items():
                 self.send_header(name, value)
-            self.send_header("Content-Length", str(len(response.body)))
+            if "Content-Length" not in response.headers:
+                self.send_header("Content-Length", str(len(response.body)))
             self.end_headers()
             self.wfile.write(b"" if self.command == "HEAD" else response.body)
 

@@ -187,10 +187,6 @@ def test_an_erased_client_contradicts_nothing(
 
 
 INVALID: dict[str, tuple[Change, str]] = {
-    "an unreadable response": (
-        item(1, 1, status="DONE"),
-        "line 1: in the response, content[1].status: Input should be 'PENDING' or 'COMPLETE'"
-    ),
     "one identifier of two clients": (
         several(*(item(line, clientOpptId="OPPT-2") for line in (8, 9, 10))),
         "line 1: opptId: exists already",
@@ -227,5 +223,8 @@ def test_a_folder_without_an_index_and_another_file_with_partial_are_rejected(
     no_index, no_recording = command("import", str(tmp_path)), command("import", str(file), "--partial")
 
     assert_rejected(no_index, f"{tmp_path}/index.jsonl cannot be read: No such file or directory")
-    assert no_recording.stderr.splitlines()[-1] == "Error: --partial and --update apply to recordings only"
+    assert (
+        no_recording.stderr.splitlines()[-1]
+        == "Error: --partial, --update and --map apply to recordings only"
+    )
     assert no_recording.exit_code == 2

@@ -100,16 +100,16 @@ def test_the_files_are_private_and_contain_the_exact_bytes(
 
     files = sorted(folder.iterdir())
     lines = [orjson.loads(line) for line in (folder / "index.jsonl").read_bytes().splitlines()]
+    future = next(each for each in lines if each["userName"] == "client-1" and "FUTURE" in each["path"])
 
     assert {oct(path.stat().st_mode & 0o777) for path in (folder, *files)} == {"0o700", "0o600"}
     assert {path.name for path in files} == {"index.jsonl", *(line["file"] for line in lines)}
     assert [(line["userName"], line["path"].partition("?")[2]) for line in lines] == [
-        (f"{role}-{number}", f"time-state={state}&page=0&size=100")
-        for role in ("caregiver", "client")
-        for number in (1, 2)
+        (user, f"time-state={state}&page=0&size=100")
+        for user in dict.fromkeys(line["userName"] for line in lines)
         for state in ("RUNNING", "FUTURE", "COMPLETED")
     ]
-    assert (folder / lines[7]["file"]).read_bytes().startswith(b'{"content":[{"id":2,"title":"Session 2",')
+    assert (folder / future["file"]).read_bytes().startswith(b'{"content":[{"id":2,"title":"Session 2",')
     assert not any(b"bearer" in path.read_bytes() or b"eyJ" in path.read_bytes() for path in files)
 
 
@@ -122,13 +122,18 @@ def test_a_changing_list_is_read_again_and_omitted_answers_are_requested(
     command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CAREGIVERS", "someone a-token")
-    running = iter([page(0, 2), page(1, 2, total=3), page(0, 2), page(1, 2, {"id": 7, "status": "COMPLETE"})])
+    one, other = {"id": 6}, {"id": 7, "status": "COMPLETE"}
+    running = iter(
+        [page(0, 2, one), page(1, 2, other, total=3), page(2, 2), page(0, 2, one), page(1, 2, other)]
+    )
     paths: list[str] = []
 
     def handler(request: Request) -> Response:
         paths.append(request.path.removeprefix("/gateway/profile/caregiver/session/assignment"))
         assert (request.headers["offset"], request.headers["authorization"]) == ("1", "bearer a-token")
-        return next(running) if "RUNNING" in request.path else page(0, 0)
+        if "RUNNING" in request.path:
+            return next(running)
+        return Response() if request.path.endswith("/7") else page(0, 0, total=0)
 
     with fake_service(handler) as address:
         result = command("legacy", "record", "--old", address, "--to", str(tmp_path / "r"), *TOKENS[:2])
@@ -136,7 +141,7 @@ def test_a_changing_list_is_read_again_and_omitted_answers_are_requested(
     assert (result.exit_code, result.stdout) == (0, f"5 responses for 1 user, in {tmp_path}/r\n")
     assert len(list((tmp_path / "r").iterdir())) == 6
     assert paths == [
-        *(f"?time-state=RUNNING&page={number}&size=100" for number in (0, 1, 0, 1)),
+        *(f"?time-state=RUNNING&page={number}&size=100" for number in (0, 1, 2, 0, 1)),
         "/7",
         "?time-state=FUTURE&page=0&size=100",
         "?time-state=COMPLETED&page=0&size=100",
@@ -146,15 +151,18 @@ def test_a_changing_list_is_read_again_and_omitted_answers_are_requested(
 LIST = "/gateway/profile/caregiver/session/assignment?time-state=RUNNING&page=0&size=100"
 FAILURES: dict[str, tuple[Handler, str]] = {
     "a rejected token": (
-        lambda request: Response(401), "env:CAREGIVERS, line 1: the service rejects this token (401)"
+        lambda request: Response(401),
+        f"{LIST}: the service rejects the token of env:CAREGIVERS, line 1 (401)",
     ),
-    "an error": (lambda request: Response(500), f"{LIST} failed with status 500"),
-    "not a page": (lambda request: Response(body=b"<html>"), f"{LIST} does not return a page"),
+    "an error": (lambda request: Response(500), f"{LIST}: status 500"),
+    "a redirect": (lambda request: Response(302), f"{LIST}: status 302"),
+    "text": (lambda request: Response(body=b"<html>"), f"{LIST}: the response is not JSON"),
+    "not a page": (lambda request: Response(), f"{LIST}: the response is not a page"),
     "always the same page": (
-        lambda request: page(0, 2),
-        f"{LIST.replace('page=0', 'page=1')} returns a different page: the service does not support `page`",
+        lambda request: page(0, 2, {"id": 1}),
+        f"{LIST.replace('page=0', 'page=1')}: the response is another page; see --paging and --first-page",
     ),
-    "no response": (lambda request: None, f"{LIST} failed: connection closed"),
+    "no response": (lambda request: None, f"{LIST}: connection closed"),
 }  # fmt: skip
 
 
@@ -166,10 +174,11 @@ def test_a_failed_recording_is_reported_in_one_line_and_leaves_no_folder(
     monkeypatch.setenv("CAREGIVERS", "someone a-token")
 
     with fake_service(handler) as address:
-        rejected = command("legacy", "record", "--old", address, "--to", str(tmp_path / "r"), *TOKENS[:2])
+        where = ("--old", address, "--to", str(tmp_path / "r"))
+        rejected = command("legacy", "record", *where, *TOKENS[:2], "--attempts", "2")
 
     assert (rejected.exit_code, rejected.stdout) == (2, "")
-    assert rejected.stderr == f"recording\ncare-gateway: {sentence}\n"
+    assert rejected.stderr == f"recording\ncare-gateway: caregiver someone: {sentence}\n"
     assert [path.name for path in tmp_path.iterdir() if path.name.startswith("r")] == []
 
 
@@ -179,7 +188,7 @@ def test_an_overloaded_service_gets_the_request_again(
     monkeypatch.setenv("CAREGIVERS", "someone a-token")
     busy = iter([Response(503, headers=BUSY), Response(429, headers=BUSY)])
 
-    with fake_service(lambda request: next(busy, page(0, 0))) as address:
+    with fake_service(lambda request: next(busy, page(0, 0, total=0))) as address:
         result = command("legacy", "record", "--old", address, "--to", str(tmp_path / "r"), *TOKENS[:2])
 
     assert (result.exit_code, result.stdout) == (0, f"3 responses for 1 user, in {tmp_path}/r\n")

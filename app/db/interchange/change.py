@@ -1,23 +1,30 @@
-"""Writes the recorded members of a row over the stored ones."""
+"""Writes the recorded members of a row over the stored ones, and removes rows that are gone."""
 
 from collections.abc import Iterable
 from datetime import datetime
 
 import orjson
-from sqlalchemy import bindparam, delete, update
+from sqlalchemy import bindparam, delete, null, update
 
 from app.db.answers import Answer, as_document
 from app.db.facts import facts_of
-from app.db.interchange.recorded import COLUMNS, RecordedRow, StoredRow
+from app.db.interchange.recorded import COLUMNS, Key, Members, RecordedRow, StoredRow
 from app.db.interchange.rows import ImportRows
 from app.db.moments import Moment
 from app.db.reader.access import is_of_caregiver
 from app.db.sql import Bulk, Statement, Steps, Values, id_parameter, moment_parameter
 from app.db.statements.answers import ANSWERS
-from app.db.statements.assignments import SKIP_REMINDERS
+from app.db.statements.assignments import SKIP_REMINDERS, WITHDRAW
 from app.db.statements.books import words_of
-from app.db.statements.sessions import SKIP_REMINDERS_OF_SESSION
-from app.db.tables import ANSWER_SET, BOOK_WORD, LINE_TABLES, AssignmentStatus
+from app.db.statements.sessions import CLOSE_SESSION, SKIP_REMINDERS_OF_SESSION
+from app.db.tables import (
+    ANSWER_SET,
+    BOOK_WORD,
+    LINE_TABLES,
+    AssignmentStatus,
+    EventKind,
+    FeedbackStatus,
+)
 
 
 def change_row(kind: str, columns: Iterable[str]) -> Statement:
@@ -42,6 +49,7 @@ CHANGE_SET = Statement(
 )
 DROP_WORDS = Statement(delete(BOOK_WORD).where(BOOK_WORD.c.book_id == id_parameter("book")))
 
+TAKEN = "the id belongs to another row here"  # both services gave it away
 # A different value means that the id is of another thing here.
 FIXED = {
     kind: [member for member, name in columns.items() if facts_of(LINE_TABLES[kind].c[name]).fixed]
@@ -55,6 +63,21 @@ CHANGE_ROW = {
     kind: change_row(kind, (*columns.values(), *(["attempt"] if kind == "assignment" else [])))
     for kind, columns in CHANGEABLE.items()
 }
+
+
+REMOVE = {
+    "session": (CLOSE_SESSION, SKIP_REMINDERS_OF_SESSION),
+    "assignment": (WITHDRAW, SKIP_REMINDERS),
+}
+
+
+def restore(kind: str, column: str) -> Statement:
+    table = LINE_TABLES[kind]
+    changed = update(table).where(table.c.id == id_parameter("row"), is_of_caregiver(table))
+    return Statement(changed.values({column: null()}))
+
+
+RESTORE = {"session": restore("session", "close_date"), "assignment": restore("assignment", "withdraw_date")}
 
 
 class ChangeRejected(Exception):
@@ -107,9 +130,11 @@ def adding_attempts(collected: ImportRows, row: RecordedRow, found: StoredRow) -
     new = [record for record in sets if record["id"] not in found.sets]
     answers, is_complete = row.members["answers"], row.members["status"] == AssignmentStatus.COMPLETE
     newest = max(found.sets, default=0)
-    is_late = all(each["id"] > newest and each["id"] not in collected.known["answer_set"] for each in new)
+    is_late = all(each["id"] > newest for each in new)
     is_shown = answers is not None or found.members["answers"] is None  # pages may lack answers
     is_newest = new or answers is None or answers["id"] == newest
+    if any(each["id"] in collected.known["answer_set"] for each in new):
+        raise ChangeRejected(TAKEN, "answers")
     if not is_late or (is_complete and not (is_shown and is_newest)):
         raise ChangeRejected("answers")
     last = max(found.sets.values(), default=0)
@@ -126,7 +151,7 @@ def score_of(collected: ImportRows, row: RecordedRow) -> int | None:
 
 def check_fixed(row: RecordedRow, found: StoredRow) -> None:
     if different := [name for name in FIXED[row.kind] if row.members[name] != found.members[name]]:
-        raise ChangeRejected(*different)
+        raise ChangeRejected(TAKEN, *different)
 
 
 def values_of(row: RecordedRow) -> Values:
@@ -136,3 +161,30 @@ def values_of(row: RecordedRow) -> Values:
         name: datetime.fromisoformat(value) if value and isinstance(columns[name].type, Moment) else value
         for name, value in values.items()
     }
+
+
+def removing_row(key: Key, caregiver: int, now: datetime) -> Steps[None]:
+    """Closes a session, or withdraws an assignment."""
+    kind, number = key
+    values = {"caregiver": caregiver, kind: number, "now": now}
+    for statement in REMOVE[kind]:
+        yield statement, values
+
+
+def restoring_row(key: Key, caregiver: int) -> Steps[None]:
+    """Undoes `removing_row`, except for reminders."""
+    yield RESTORE[key[0]], {"row": key[1], "caregiver": caregiver}
+
+
+def event_of(row: RecordedRow, before: Members | None) -> EventKind:
+    """The event of the change that the old service seems to have made."""
+    now = row.members
+    if before is None:
+        return EventKind.SESSION_CREATED if row.kind == "session" else EventKind.ASSIGNED
+    if row.kind == "session":
+        return EventKind.SESSION_CLOSED if now["isClosed"] > before["isClosed"] else EventKind.SESSION_UPDATED
+    if now["feedbackStatus"] == FeedbackStatus.SUBMITTED and now["answers"] == before["answers"]:
+        return EventKind.FEEDBACK_GIVEN
+    if now["status"] == AssignmentStatus.COMPLETE:
+        return EventKind.SUBMITTED
+    return EventKind.REOPENED if before["status"] == AssignmentStatus.COMPLETE else EventKind.EXTENDED

@@ -1,5 +1,6 @@
 """The lines of an import file as pydantic models (docs/import.md)."""
 
+import re
 from datetime import UTC, datetime
 from typing import Annotated, Any, Literal, Self
 
@@ -29,8 +30,11 @@ KINDS_WITH_OPTIONS = (QuestionKind.SINGLE_CHOICE, QuestionKind.MULTIPLE_CHOICE, 
 
 
 def reject_nul(text: str) -> str:
+    """And lone surrogates, which are no text in any encoding."""
     if "\0" in text:
         raise ValueError("must not contain NUL, because PostgreSQL cannot store it")
+    if not text.isascii() and text != text.encode(errors="replace").decode():
+        raise ValueError("must not contain a lone surrogate")
     return text
 
 
@@ -248,9 +252,33 @@ class LineRejected(Exception):
         first = error.errors(include_url=False, include_input=False, include_context=False)[0]
         if first["type"].startswith("union_tag"):  # pydantic's message would repeat the value
             return cls("kind is missing, or is not a kind of this file")
-        steps = [f"[{step}]" if isinstance(step, int) else f".{step}" for step in first["loc"][has_kind:]]
+        place = place_of(first["loc"][has_kind:])
         reason = first["msg"].removeprefix("Value error, ")
-        return cls(f"{''.join(steps)[1:]}: {reason}" if steps else reason)
+        return cls(f"{place}: {reason}" if place else reason)
+
+
+def place_of(location: tuple[int | str, ...]) -> str:
+    steps = [f"[{step}]" if isinstance(step, int) else f".{step}" for step in location]
+    return "".join(steps).removeprefix(".")
+
+
+STATE = re.compile(r"[A-Z][A-Z_]{0,30}")  # the name of a state, which is no personal data
+CLASSES = {type(None): "null", str: "text", bool: "a flag", int: "a number", float: "a decimal number"}
+
+
+def mistakes_in(error: ValidationError) -> str:
+    """All errors, with the class of each value and not the value, which may be personal data."""
+    found = []
+    for each in error.errors(include_url=False, include_context=False):
+        value, place = each["input"], place_of(each["loc"])
+        name = CLASSES.get(type(value), "an object or a list")
+        if each["type"] == "missing":
+            name = "missing"
+        elif each["type"] == "enum" and isinstance(value, str) and STATE.fullmatch(value):
+            name = value
+        reason = each["msg"].removeprefix("Value error, ")
+        found.append(f"{place} is {name}: {reason}" if place else reason)
+    return "; ".join(found)
 
 
 ImportLine = CaregiverLine | ClientLine | ModuleLine | BookLine | SessionLine | AssignmentLine | AnswerSetLine

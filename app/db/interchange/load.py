@@ -113,6 +113,14 @@ def reading_ids() -> Steps[ImportRows]:
     return found
 
 
+def reading_users() -> Steps[dict[tuple[str, int], str | None]]:
+    """The user name of each person, by kind and id."""
+    users: dict[tuple[str, int], str | None] = {}
+    for kind, statement in (("caregiver", FIND_CAREGIVERS), ("client", FIND_CLIENTS)):
+        users |= {(kind, row[0]): row[1] for row in (yield statement, {})}
+    return users
+
+
 def is_empty() -> Steps[bool]:
     """Are there no caregivers and no clients?"""
     return not (yield FIND_ANY_PERSON, {})

@@ -1,8 +1,11 @@
 """Rows that come from a recording of the old service: how both sides are compared, and their fingerprints."""
 
+import re
 from collections.abc import Callable, Collection, Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import lru_cache
 from hashlib import blake2b
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -12,7 +15,7 @@ from sqlalchemy import Boolean, delete, select, update
 
 from app.db.answers import read_answers
 from app.db.facts import facts_of, member_of
-from app.db.moments import Moment, known_moment
+from app.db.moments import Moment, is_storable, known_moment
 from app.db.reader.access import is_final
 from app.db.sql import Bulk, Statement, Steps, among, id_parameter, text_parameter
 from app.db.statements.erasing import erased_texts
@@ -25,7 +28,10 @@ from app.db.tables import (
     AssignmentStatus,
 )
 
+LOCAL_TIME = re.compile(r"([0-9]{4})/([0-9]{2})/([0-9]{2}) ([0-9]{2}):([0-9]{2})")
 ERASED = ""  # the fingerprint of a row of an erased client
+REMOVED = "removed "  # before the fingerprint of a row that an update has removed here
+MOMENT = "recording"  # the kind of a row whose id is the moment of the newest recording, in seconds
 Key = tuple[str, int]  # kind and id
 Members = dict[str, Any]  # with the names of the legacy paths
 Fingerprint = tuple[str, int, int | None, str]  # kind, id, client and fingerprint of a row
@@ -125,6 +131,7 @@ FIND_SETS = Statement(
     .order_by(ANSWER_SET.c.id)
 )
 FIND_SESSIONS = Statement(select(ASSIGNMENT.c.session_id).where(among(ASSIGNMENT.c.id, "ids")).distinct())
+FIND_CLOSED_SESSIONS = Statement(select(SESSION.c.id).where(SESSION.c.is_closed))
 FIND_CARE_IDS = {
     "session": Statement(select(SESSION.c.id)),
     "assignment": Statement(select(ASSIGNMENT.c.id).where(ASSIGNMENT.c.withdraw_date.is_(None))),
@@ -159,6 +166,23 @@ def to_minute(stored: datetime | str | None, zone: ZoneInfo) -> str | None:
         return None
     local = known_moment(stored).astimezone(zone).replace(second=0, microsecond=0, fold=0)
     return local.astimezone(UTC).isoformat()
+
+
+@lru_cache(maxsize=8192)
+def from_local_time(text: str, zone: ZoneInfo) -> str:
+    """The opposite, from the text of a recording. Raises ValueError."""
+    local = utc = None
+    if found := LOCAL_TIME.fullmatch(text):
+        with suppress(ValueError, OverflowError):
+            local = datetime(*map(int, found.groups()), tzinfo=zone)  # type: ignore[misc,arg-type]
+            utc = local.astimezone(UTC)
+    if utc is None or not is_storable(utc):
+        raise ValueError("must be a date like 2026/11/21 09:00, of the years 1900 to 2999")
+    if utc.astimezone(zone) != local:  # datetimes of one zone compare by their local time
+        raise ValueError(
+            f"is skipped by a clock change in {zone.key}: is CARE_TIME_ZONE that of the old service?"
+        )
+    return utc.isoformat()
 
 
 def adding_answers(found: dict[int, StoredRow], zone: ZoneInfo) -> Steps[None]:

@@ -1,0 +1,124 @@
+"""`legacy record` survives a network and an old service that fail now and then."""
+
+from pathlib import Path
+
+import orjson
+import pytest
+
+from tests import keys
+from tests.moving_over.moves import Move
+from tests.moving_over.services import Request, Response, fake_service
+
+pytestmark = pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
+
+ROWS = "2 caregivers, 2 clients, 2 modules, 3 books, 5 sessions, 5 assignments, 3 answer sets\n"
+PATH = "/gateway/profile/caregiver/session/assignment"
+FAILURES = (
+    "sends 429", "sends 500", "sends 502", "sends 503 with Retry-After", "resets", "truncates",
+    "sends a login page", "is cut in the middle", "compresses", "compresses silently", "writes UTF-16",
+    "begins with a byte order mark",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FAILURES)
+def test_a_failure_now_and_then_does_not_end_a_recording(move: Move, name: str) -> None:
+    with move.old.misbehaving(name, every=3):
+        folder = move.record("--size", "1")
+
+    imported = move.run("import", folder)
+
+    assert (imported.exit_code, imported.stdout) == (0, ROWS)
+    assert len(list(Path(folder).iterdir())) == 1 + 15
+
+
+REASONS = {
+    "sends 502": "status 502",
+    "resets": "connection closed",
+    "compresses silently": "the response is compressed with gzip, which was not requested",
+    "writes UTF-16": "the response is not UTF-8 (byte 0)",
+    "begins with a byte order mark": "the response begins with a byte order mark",
+    "sends a login page": "the response is not JSON",
+}
+
+
+@pytest.mark.parametrize("name", REASONS)
+def test_a_lasting_failure_is_reported_with_user_and_call_and_can_be_continued(move: Move, name: str) -> None:
+    with move.old.misbehaving(name, path="time-state=COMPLETED", user=keys.token("CLIENT", "client-2")):
+        failed = move.record_to("r", "--attempts", "2")
+    again = move.record_to("r")
+    before = len(move.old.requests)
+    continued = move.record_to("r", "--continue")
+
+    call = "/gateway/profile/client/session?time-state=COMPLETED&page=0&size=100"
+    assert (failed.exit_code, failed.stderr) == (
+        2,
+        f"recording\ncare-gateway: client client-2: {call}: {REASONS[name]}\n"
+        "care-gateway: 3 of 4 users recorded; record the rest with --continue\n",
+    )
+    part = move.folder / "r.part"
+    assert again.stderr.splitlines()[-1] == (
+        f"care-gateway: {part} exists already, of an interrupted recording; "
+        "go on with --continue, or remove it"
+    )
+    assert (continued.exit_code, continued.stdout) == (0, f"12 responses for 4 users, in {move.folder}/r\n")
+    assert len(move.old.requests) == before + 3
+    assert move.run("import", str(move.folder / "r")).stdout == ROWS
+
+
+def test_a_new_token_in_the_file_replaces_one_that_has_expired(move: Move) -> None:
+    file = move.folder / "tokens"
+    file.write_text("caregiver-1 expired")
+    token = keys.token("CAREGIVER", "caregiver-1")
+
+    def old(request: Request) -> Response | None:
+        if request.headers["authorization"] == "bearer expired" and "COMPLETED" in request.path:
+            file.write_text(f"caregiver-1 {token}")
+            return Response(401)
+        return move.old(Request(request.method, request.path, {"authorization": f"bearer {token}"}, b""))
+
+    with fake_service(old) as move.address:
+        recorded = move.record_to("r", "--caregivers", str(file))
+
+    assert (recorded.exit_code, recorded.stdout) == (0, f"3 responses for 1 user, in {move.folder}/r\n")
+
+
+def test_an_assignment_that_is_deleted_between_list_and_detail_is_a_gap(move: Move) -> None:
+    with move.old.misbehaving("omits answers"), move.old.misbehaving("forgets details"):
+        folder = move.record()
+
+    refused = move.run("import", folder)
+    partial = move.run("import", folder, "--partial")
+
+    lines = refused.stderr.splitlines()
+    assert lines[1] == "missing answers: the list omits them, and the assignment was not requested by its id:"
+    assert sorted(lines[2:5]) == ["  assignment 1", "  assignment 3", "  assignment 5"]
+    assert partial.exit_code == 0, partial.output
+    assert move.run("import", move.record(), "--update").exit_code == 0
+
+
+LIES = ("promises pages", "promises a million pages", "denies pages", "promises items", "miscounts a page")
+
+
+@pytest.mark.parametrize("name", LIES)
+def test_an_envelope_that_lies_costs_no_item(move: Move, name: str) -> None:
+    with move.old.misbehaving(name, path="RUNNING"):
+        folder = move.record("--size", "1")
+
+    imported = move.run("import", folder)
+
+    assert (imported.exit_code, imported.stdout) == (0, ROWS), imported.output
+
+
+def test_another_way_of_paging_is_named_by_options(move: Move) -> None:
+    with move.old.misbehaving("counts pages from 1 as pageNo"):
+        recorded = move.record_to("r", "--paging", "pageNo", "limit", "--first-page", "1", "--size", "1")
+        unnamed = move.record_to("s", "--attempts", "1", "--size", "1")
+
+    lines = [orjson.loads(line) for line in (move.folder / "r/index.jsonl").read_bytes().splitlines()]
+    imported = move.run("import", str(move.folder / "r"))
+    assert recorded.exit_code == 0, recorded.output
+    assert "&pageNo=2&limit=1" in "".join(line["path"] for line in lines)
+    assert (imported.exit_code, imported.stdout) == (0, ROWS), imported.output
+    assert unnamed.stderr.splitlines()[1].endswith(
+        ": the response is another page; see --paging and --first-page"
+    )

@@ -1,0 +1,155 @@
+"""`import --update` removes only what was seen to be gone, and refuses recordings in the wrong order."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests import keys
+from tests.db import raw
+from tests.moving_over.moves import Move
+
+pytestmark = pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
+
+NOT_COMPARED = (
+    "not compared: end dates, close dates, reminders, drafts, feedback texts, earlier attempts, own scores"
+)
+UPDATE = ("--update", "--remove-gone")
+
+
+@pytest.fixture
+def moved(move: Move) -> Move:
+    """With an imported recording."""
+    assert move.run("import", move.record()).exit_code == 0
+    return move
+
+
+def test_empty_lists_remove_nothing_without_their_number(moved: Move) -> None:
+    with moved.old.misbehaving("empties lists"):
+        empty = moved.record()
+
+    listed = moved.lines("import", empty, "--update")
+    refused = moved.run("import", empty, *UPDATE)
+    wrong = moved.run("import", empty, *UPDATE, "--yes-remove", "9")
+    removed = moved.lines("import", empty, *UPDATE, "--yes-remove", "10")
+    again = moved.record()
+    restored = moved.lines("import", again, "--update")
+
+    assert listed[1][-1] == "10 gone, 0 conflicts"
+    for each in (refused, wrong):
+        assert (each.exit_code, each.stdout) == (2, "")
+        assert each.stderr.splitlines()[-1] == (
+            "care-gateway: 10 of 10 rows are gone from the old service, of 2 caregivers; nothing was "
+            "imported. List them without --remove-gone. If people deleted them there, add --yes-remove 10"
+        )
+    assert removed[1][-1] == "10 removed, 0 conflicts"
+    assert restored == (0, ["5 sessions changed, 5 assignments changed, 0 conflicts"])
+    assert moved.lines("legacy", "reconcile", again)[1][-1] == "0 differences"
+    dates = "SELECT count(*) FROM assignment WHERE withdraw_date IS NOT NULL"
+    assert [tuple(row) for row in raw.run(moved.database, dates)] == [(0,)]
+
+
+def test_a_row_that_reappears_is_restored_or_a_conflict(moved: Move) -> None:
+    moved.old.hidden = {2, 4}
+    with moved.old.misbehaving("hides rows"):
+        hidden = moved.record()
+    removed = moved.lines("import", hidden, "--partial", *UPDATE, "--yes-remove", "2")
+    without_rows = moved.lines("legacy", "reconcile", hidden)
+    raw.run(moved.database, "UPDATE assignment SET start_date = assign_date WHERE id = 4")
+
+    restored = moved.lines("import", moved.record(), "--update")
+
+    assert removed == (0, ["removed\tassignment\t2", "removed\tassignment\t4", "2 removed, 0 conflicts"])
+    assert without_rows[1][-1] == "0 differences"
+    assert restored == (
+        1,
+        ["conflict\tassignment\t4\tstartDate", "1 assignment changed, 1 conflict"],
+    )
+    rows = "SELECT id FROM assignment WHERE withdraw_date IS NULL ORDER BY id"
+    assert [row[0] for row in raw.run(moved.database, rows)] == [1, 2, 3, 5]
+
+
+def test_people_without_tokens_lose_nothing(moved: Move, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The tokens of a department are missing; one of its clients is in another one, too."""
+    monkeypatch.setenv("CAREGIVERS", keys.token("CAREGIVER", "caregiver-2"))
+    monkeypatch.setenv("CLIENTS", keys.token("CLIENT", "client-2"))
+    folder = moved.record()
+
+    updated = moved.run("import", folder, *UPDATE, "--partial")
+
+    assert (updated.exit_code, updated.stdout) == (0, "0 conflicts\n")
+    kept = updated.stderr.partition("not seen, like the lists of their person, and kept:\n")[2].splitlines()
+    assert sorted(kept[:7]) == [
+        "  assignment 1", "  assignment 2", "  assignment 3", "  assignment 4", "  session 1", "  session 2",
+        "  session 3",
+    ]  # fmt: skip
+
+
+def test_an_older_recording_is_refused(move: Move) -> None:
+    first, second = move.record(), move.record()
+    rewrite(first, "2026-11-01T10:00:00Z")
+    rewrite(second, "2026-11-02T10:00:00Z")
+    assert move.run("import", second).exit_code == 0
+
+    repeated = move.lines("import", second, "--update")
+    older = move.run("import", first, "--update")
+
+    assert repeated == (0, ["0 conflicts"])
+    assert (older.exit_code, older.stderr.splitlines()[-1]) == (
+        2,
+        "care-gateway: this recording began 2026-11-01 10:00:00 UTC, before the end of one that was imported "
+        "already; nothing was imported. Record again",
+    )
+
+
+def rewrite(folder: str, moment: str) -> None:
+    """All lines of the index get this moment."""
+    index = Path(folder) / "index.jsonl"
+    index.write_text(re.sub(r'"moment":"[^"]*"', f'"moment":"{moment}"', index.read_text()))
+
+
+def test_a_session_that_was_closed_here_gets_no_homework_silently(moved: Move) -> None:
+    raw.run(moved.database, "UPDATE session SET is_closed = TRUE WHERE id = 1")
+    raw.run(moved.database, "DELETE FROM imported_row WHERE kind = 'assignment' AND id = 2")
+    raw.run(
+        moved.database, "DELETE FROM reminder WHERE assignment_id = 2", "DELETE FROM assignment WHERE id = 2"
+    )
+
+    updated = moved.lines("import", moved.record(), "--update")
+
+    assert updated == (1, ["conflict\tassignment\t2\tthe session was closed here", "1 conflict"])
+
+
+PLANTED = {  # by what reconcile prints: a change of the database
+    "verify\tsession\t1\tassignment_count": "UPDATE session SET assignment_count = 7 WHERE id = 1",
+    "verify\tsession\t4\tlatest_assignment_id": "UPDATE session SET latest_assignment_id = 1 WHERE id = 4",
+    "different\tclient\t2\tuserName": "UPDATE client SET user_name = 'another' WHERE id = 2",
+    "different\tsession\t2\ttitle": "UPDATE session SET title = 'Other' WHERE id = 2",
+    "different\tbook\t1\tname": "UPDATE book SET name = 'Other' WHERE id = 1",
+    "different\tassignment\t3\tscore": "UPDATE assignment SET score = 5 WHERE id = 3",
+    "missing here\tassignment\t4": "UPDATE assignment SET withdraw_date = assign_date WHERE id = 4",
+}
+
+
+@pytest.mark.parametrize("line", PLANTED)
+def test_reconcile_finds_a_planted_difference_or_names_what_it_does_not_compare(
+    moved: Move, line: str
+) -> None:
+    raw.run(moved.database, PLANTED[line])
+
+    code, printed = moved.lines("legacy", "reconcile", str(moved.folder / "recording-1"))
+
+    assert code == 1
+    assert line in printed
+    assert printed[0] == NOT_COMPARED
+
+
+def test_reconcile_lists_what_was_set_aside(moved: Move) -> None:
+    with moved.old.misbehaving("has a null title", user=keys.token("CLIENT", "client-2"), path="RUNNING"):
+        folder = moved.record()
+
+    code, printed = moved.lines("legacy", "reconcile", folder)
+
+    assert (code, printed[-3:]) == (
+        1, ["only here\tassignment\t5", "set aside\tsession\t5", "2 differences"]
+    )  # fmt: skip
