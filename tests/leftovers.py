@@ -7,7 +7,7 @@ from typing import Any
 from app.auth.authenticator import Authenticator
 from app.caches import BoundedCache
 from app.care.budgets import MAX_DELIVERIES, Budget
-from app.db.drivers.fair_turns import CONNECTED, FairTurns
+from app.db.drivers.fair_turns import FairTurns
 from app.db.drivers.group_commit import Writer
 from app.db.drivers.sqlite import SqliteDatabase
 from app.db.reader.plan_cache import PLANS
@@ -76,7 +76,6 @@ def of_postgres(db: Any) -> Iterator[tuple[str, Any]]:
     yield "idle connections", db.idle
     yield "open connections", db.pool.get_size()
     yield "the announcement of events", db.announcing
-    yield "tasks with a connection", CONNECTED
     size = db.pool.get_max_size() - 1
     numbers = {"turns": size, "turns_to_change": max(1, size - 1), "turn_to_record": 1, "fast_path_turn": 1}
     for name, number in numbers.items():
