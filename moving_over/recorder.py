@@ -28,7 +28,7 @@ from moving_over.tokens import UserToken
 LISTS = {Role.CAREGIVER: ASSIGNMENTS, Role.CLIENT: SESSIONS}
 HEADERS = {"offset": "1"}  # old clients send it with every call
 MAX_ATTEMPTS = 3  # for a list that changes while it is read
-FIRST_PAUSE = 0.1  # seconds, before the second attempt of a call; then twice as long each time
+FIRST_PAUSE, MAX_PAUSE = 0.2, 30  # seconds before the second attempt of a call, then twice as long each time
 MAX_ERRORS = 10  # after which recording stops
 
 Line = dict[str, Any]  # of the index
@@ -172,7 +172,8 @@ class Caller:
         """
         reason = ""
         for attempt in range(self.recorder.attempts):
-            if self.recorder.is_stopped.wait(attempt and FIRST_PAUSE * 2**attempt):
+            pause = min(FIRST_PAUSE * 2 ** (attempt - 1), MAX_PAUSE)
+            if self.recorder.is_stopped.wait(attempt and pause):
                 break
             try:
                 response = self.connection.send("GET", path, self.token.token, HEADERS)

@@ -122,7 +122,7 @@ class Copies:
         """The names of the copies that are not dropped. A server of our own goes with them."""
         self.is_closing = True
         left = []
-        while self.thread.is_alive() or not self.ready.empty():  # it may wait for somebody to take one
+        while self.thread.is_alive() or not self.ready.empty():  # a full queue blocks the thread
             with suppress(Empty):
                 left.append(self.ready.get(timeout=0.1))
         while not self.used.empty():

@@ -68,7 +68,7 @@ def token(
     key = Path(settings.var) / KEY_FILE
     is_old_key = key.exists()
     life = timedelta(seconds=seconds) if seconds else timedelta(hours=-1 if expired else hours)
-    click.echo(mint_token(settings, role, user, utc_now() + life, 0, application))
+    click.echo(mint_token(settings, role, user, utc_now() + life, application))
     if seconds and settings.token_leeway:
         click.echo(f"the service accepts it for {settings.token_leeway} s more: CARE_TOKEN_LEEWAY", err=True)
     if key.exists() and not is_old_key:

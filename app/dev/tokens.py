@@ -80,11 +80,11 @@ def public_key(settings: Settings) -> str:
 
 
 def mint_token(
-    settings: Settings, role: str, user: str, now: datetime, hours: int = 24, application: str = "development"
+    settings: Settings, role: str, user: str, expires: datetime, application: str = "development"
 ) -> str:
     """Signs a token with the same claims as the old service."""
     claims = {
-        "exp": now + timedelta(hours=hours),
+        "exp": expires,
         "user_name": user,
         "authorities": [role],
         "jti": str(uuid.uuid4()),
@@ -115,7 +115,8 @@ def reject_own_key(settings: Settings, keys: Iterable[object]) -> None:
 
 def demo_tokens(settings: Settings) -> dict[Role, str]:
     """Uses the system clock, because tokens are verified against it."""
-    return {role: mint_token(settings, role, user, utc_now()) for role, user in DEMO_USERS.items()}
+    expires = utc_now() + timedelta(hours=24)
+    return {role: mint_token(settings, role, user, expires) for role, user in DEMO_USERS.items()}
 
 
 def tokens_for_visitor(settings: Settings, scope: Scope) -> dict[Role, str]:

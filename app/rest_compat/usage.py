@@ -140,6 +140,7 @@ class UsageWriter:
             if counted or minutes:
                 await self.db.write(self.writing(counted, minutes, now))
                 counted = []
+                self.begin_day(day_of(now))
                 self.since = now.replace(second=0, microsecond=0) if minutes else self.since
             self.is_failing = False
         except Exception as fault:
@@ -160,7 +161,10 @@ class UsageWriter:
         yield from adding_minutes(minutes)
         if self.day != day_of(now):
             yield from removing_old_usage(day_of(now - KEPT_DAYS))
-            self.day = day_of(now)
+
+    def begin_day(self, day: str) -> None:
+        if self.day != day:
+            self.day = day
             self.usage.applications.clear()  # the limit counts per day
 
 

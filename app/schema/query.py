@@ -297,11 +297,11 @@ class Query:
         first: First = DEFAULT_PAGE_SIZE,
         after: After = None,
     ) -> object:
-        number = read_id(client_id, Client) or 0
+        requested = read_id(client_id, Client)
         await info.context.require_role(
-            Role.CAREGIVER, info.field_name, {CLIENTS: [number]} if number else {}
+            Role.CAREGIVER, info.field_name, {CLIENTS: [requested]} if requested else {}
         )
-        read_filter_id(client_id, Client, "clientId")
+        number = read_filter_id(client_id, Client, "clientId") or 0
         page_request = read_page_request(selected_page_request(info), AuditRecord, first, after)
         return await list_audit_events(info.context, number, page_request)
 

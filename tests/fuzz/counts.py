@@ -7,6 +7,7 @@ from hypothesis import HealthCheck, Phase, settings
 SLOW_TO_DRAW = (HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large)
 SOAK_REST = int(os.environ.get("SOAK_REST", "50000"))
 SOAK_GRAPHQL = int(os.environ.get("SOAK_GRAPHQL", "5000"))
+SOAK_CHAINS = int(os.environ.get("SOAK_CHAINS", "200"))
 SOAK_WIRE = int(os.environ.get("SOAK_WIRE", "5000"))
 SOAK_READERS = int(os.environ.get("SOAK_READERS", "20000"))
 

@@ -103,7 +103,7 @@ class Caller:
                 self.change(Change(verb, name, key, arguments))
 
     def sessions(self) -> list[Name]:
-        """Of its parties: the first one, and those that they have opened."""
+        """The first session of its caregiver and client, and all that the caregiver has opened since."""
         first = str(self.session)
         return [name for name in list(self.history.ids.sessions) if name.split()[0] == first]
 

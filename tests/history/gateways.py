@@ -21,13 +21,13 @@ from tests.history.callers import callers_of
 from tests.history.life import FIRSTS, LASTS, PARTIES, a_world, marker
 from tests.history.recording import History
 from tests.history.requests import is_unavailable, is_unknown
-from tests.history.subscribers import Subscriber
+from tests.history.subscribers import Subscriber, Visible
 from tests.live.people import Person
 from tests.live.processes import PATIENCE, Served, serving, start
 from tests.ports import free_port
 
 EACH = 2  # callers of each role in each session
-VISIBLE = """SELECT id, kind, assignment_id FROM event
+VISIBLE = """SELECT id, kind, assignment_id, session_id FROM event
     WHERE {role}_id = {number} AND assignment_id IS NOT NULL AND kind <> 'REMINDER_DUE'
     AND ('{role}' = 'client' OR kind <> 'DRAFT_SAVED')"""
 # Those of later years do not become due while a test runs.
@@ -100,8 +100,8 @@ class Gateways:
             for role, number in sorted(people)
         ]
 
-    def visible(self, role: str, number: int) -> list[tuple[int, str, int]]:
-        """The events that a person receives: id, kind and assignment."""
+    def visible(self, role: str, number: int) -> list[Visible]:
+        """The events that a person receives."""
         return raw.run(self.url, VISIBLE.format(role=role.lower(), number=number))
 
     def assign_in(self, sessions: Mapping[int, tuple[int, int]]) -> None:

@@ -1,4 +1,4 @@
-"""The history of what callers were told, and of the reminders that became due meanwhile."""
+"""Records each call with its response, and the reminders that became due between the calls."""
 
 import time
 from collections import defaultdict

@@ -5,9 +5,11 @@ from typing import Any
 
 import pytest
 
+from app.schema.types.scalars import global_id
 from tests.history.checker import ANYTHING, Act, Call, check, cut, printed, shrink
 from tests.history.life import DONE, Change, new_life
 from tests.history.looks import Look
+from tests.history.subscribers import Subscriber, wrong
 
 SESSION = "1"
 
@@ -110,3 +112,31 @@ def test_a_history_that_is_cut_still_fits() -> None:
     for lines in FITTING.values():
         for moment in range(10):
             assert check(cut(lines, moment), new_life(SESSION)).order is not None, (lines, moment)
+
+
+# Sessions 1 and 2 have the events 5 to 9 of one caregiver.
+EVENTS = [(5, "ASSIGNED", 1, 1), (7, "ASSIGNED", 2, 2), (8, "SUBMITTED", 1, 1), (9, "SUBMITTED", 2, 2)]
+
+
+@pytest.mark.parametrize(
+    ("received", "resumed", "found"),
+    [
+        ((5, 7, 8, 9), (), []),
+        ((5, 8, 7, 8, 9), (7,), []),
+        ((5, 7, 9), (9,), []),  # 8 was committed after 9 had been received
+        ((5, 7, 9), (), [("missing", 8, "SUBMITTED")]),
+        ((5, 7, 9), (7,), [("missing", 8, "SUBMITTED")]),
+        ((5, 8, 9), (8,), []),
+        ((5, 7, 8), (8,), [("missing", 9, "SUBMITTED")]),
+        ((5, 9, 7, 8), (), [("after a later one", 7)]),
+    ],
+)
+def test_a_subscriber_misses_only_what_was_committed_late_before_it_resumed(
+    received: tuple[int, ...], resumed: tuple[int, ...], found: list[Any]
+) -> None:
+    ids = [global_id("Event", number) for number in received]
+    subscriber = Subscriber("CAREGIVER", 1, [], set(), ids, resumed=list(resumed))
+
+    assert wrong(subscriber, EVENTS, commits_in_order=False) == found
+    if resumed and not found and len(set(received)) < len(EVENTS):
+        assert wrong(subscriber, EVENTS, commits_in_order=True) != []

@@ -1,8 +1,9 @@
 """Promise: two changes in one session, whatever the order in which PostgreSQL runs their statements, end as
 if one had been made after the other.
 
-All pairs of changes run on a pending and a complete assignment of a session. The outcomes and the stored rows
-must be those of the model after one of the two serial orders. `make soak` runs every order, `make test` some.
+All pairs of changes run on a pending and a complete assignment of a session, and the dispatcher fires a
+reminder of the pending one beside each. The outcomes and the stored rows must be those of the model after one
+of the two serial orders. `make soak` runs every order, `make test` some.
 """
 
 import asyncio
@@ -32,16 +33,30 @@ from app.care.sessions import close_session
 from app.db.drivers.factory import open_database
 from app.db.drivers.interface import Database
 from app.db.statements import homework as statements
+from app.events.outbox import reminding
 from tests.callers import load
 from tests.care.actions import answers_of, as_caregiver, as_client, outcome_of
 from tests.db import raw
 from tests.factories import Record, a_session, an_answer_set, an_assignment
 from tests.history.interleaving import GATES, Interleaver, interleaving
-from tests.history.life import BEGIN, BOOK, LATER, MINUTE, Change, Life, a_catalogue, minutes, moment
+from tests.history.life import (
+    BEGIN,
+    BOOK,
+    DONE,
+    LATER,
+    MINUTE,
+    Change,
+    Due,
+    Life,
+    a_catalogue,
+    minutes,
+    moment,
+)
 from tests.history.looks import Look
 
 SOME = 4  # orders of each pair
 PENDING, COMPLETE, NEW, NEWER, NEWEST = 1, 2, 3, 4, 5  # the starts of the assignments
+DUE = moment(6)  # a reminder of the pending assignment
 CHANGES = {
     "assign": ("assign", NEW, 40),
     "assign another": ("assign", NEWER, 40),
@@ -59,6 +74,7 @@ CHANGES = {
     "reopen": ("reopen", COMPLETE),
     "submit after reopening": ("submit", COMPLETE, "3", 0),
     "withdraw after reopening": ("withdraw", COMPLETE),
+    "fire": ("fire", PENDING),
 }
 PAIRS = [
     (one, other)
@@ -85,7 +101,8 @@ def sessions(number: int) -> list[Record]:
         for start in (PENDING, COMPLETE):
             dates = {"assignDate": BEGIN, "startDate": moment(start), "endDate": moment(30)}
             submitted = {"status": "COMPLETE", "submitDate": LATER, "score": 2} if start == COMPLETE else {}
-            made.append(an_assignment(id_of(session, start), session, **dates, **submitted))
+            due = [{"remindDate": DUE}] if start == PENDING else []
+            made.append(an_assignment(id_of(session, start), session, reminders=due, **dates, **submitted))
         answers = [{"questionText": "How strongly?", "answer": "2"}]
         made.append(an_answer_set(session, id_of(session, COMPLETE), submitDate=LATER, answers=answers))
     return made
@@ -102,12 +119,14 @@ def life_of(session: int) -> Life:
     for change in (("assign", PENDING, 30), ("assign", COMPLETE, 30), ("submit", COMPLETE, "2", 0)):
         assert made(change, session)(life) == "DONE"
     life.homework[COMPLETE].last_revision = 0  # imported submissions have none
+    life.homework[PENDING].reminders = {DUE: "SCHEDULED"}
     life.kinds.clear()
     return life
 
 
-def made(change: Sequence[Any], session: int) -> Change:
-    return Change(change[0], session, None, tuple(change[1:]))
+def made(change: Sequence[Any], session: int) -> Change | Due:
+    verb, *arguments = change
+    return Due(*arguments, DUE, False) if verb == "fire" else Change(verb, session, None, tuple(arguments))
 
 
 async def perform(change: Sequence[Any], session: int, db: Database) -> str:
@@ -115,6 +134,9 @@ async def perform(change: Sequence[Any], session: int, db: Database) -> str:
     caregiver, client = as_caregiver(db, now=LATER), as_client(db, now=LATER)
     verb, *arguments = change
     done: Awaitable[Any]
+    if verb == "fire":
+        await db.write(reminding(LATER, 1, [session]))  # each session has one reminder
+        return DONE
     if verb == "repeat":
         caregiver = replace(caregiver, repeats_within=MINUTE)
     if verb in ("assign", "repeat"):
@@ -191,10 +213,12 @@ def text_of(row: Any) -> str:
 
 
 def serial_ends(pair: tuple[str, str], session: int) -> list[Any]:
-    """The outcomes and the end of the one after the other, and of the other after the one."""
+    """The outcomes and the end of the one after the other, and of the other after the one. The dispatcher may
+    leave out the reminder of an assignment that the other one changes: the next one finds it."""
     ends = []
-    for order in ((0, 1), (1, 0)):
-        life, outcomes = life_of(session), ["", ""]
+    orders = [(0, 1), (1, 0), *((1 - at,) for at in (0, 1) if pair[at] == "fire")]
+    for order in orders:
+        life, outcomes = life_of(session), [DONE, DONE]
         for at in order:
             outcomes[at] = made(CHANGES[pair[at]], session)(life)
         ends.append((outcomes, Look(session, True)(life), life.kinds))
@@ -220,6 +244,7 @@ def run(url: str, number: int, play: Any) -> None:
             await db.close()
 
     load(url, sessions(number))
+    raw.run(url, "ANALYZE")  # which autovacuum does in service
     raw.run(url, *GATES)
     asyncio.run(opened())
 

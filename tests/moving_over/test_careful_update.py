@@ -69,6 +69,20 @@ def test_a_row_that_reappears_is_restored_or_a_conflict(moved: Move) -> None:
     assert [row[0] for row in raw.run(moved.database, rows)] == [1, 2, 3, 5]
 
 
+def test_a_closed_session_that_reappears_keeps_its_close_date(moved: Move) -> None:
+    closed = "SELECT id, close_date FROM session WHERE is_closed ORDER BY id"
+    raw.run(moved.database, "UPDATE session SET close_date = start_date WHERE is_closed")
+    before = [tuple(row) for row in raw.run(moved.database, closed)]
+    with moved.old.misbehaving("empties lists"):
+        empty = moved.record()
+
+    moved.lines("import", empty, *UPDATE, "--yes-remove", "10")
+    moved.lines("import", moved.record(), "--update")
+
+    assert len(before) == 1 and before[0][1] is not None
+    assert [tuple(row) for row in raw.run(moved.database, closed)] == before
+
+
 def test_people_without_tokens_lose_nothing(moved: Move, monkeypatch: pytest.MonkeyPatch) -> None:
     """The tokens of a department are missing; one of its clients is in another one, too."""
     monkeypatch.setenv("CAREGIVERS", keys.token("CAREGIVER", "caregiver-2"))

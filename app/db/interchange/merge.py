@@ -87,7 +87,7 @@ def updating_row(update: Update, row: RecordedRow, found: StoredRow | None) -> S
             update.added[row.kind] += 1
         elif not is_equal or is_removed:
             check_unchanged(update, row, found)
-            if is_removed:
+            if is_removed and not row.members.get("isClosed"):  # a closed session keeps its close date
                 yield from restoring_row(row.key, found.caregiver or row.members["caregiverId"])
             yield from (changing_assignment if row.kind == "assignment" else changing_row)(
                 update.rows, row, found

@@ -141,14 +141,15 @@ FIND_DUE_REMINDERS = of_all_caregivers(
 )
 # Locks the `reminders` that are still due; each with whether its assignment can still be answered.
 #
-# A change that submits, withdraws or closes skips the reminders itself. It waits for the rows locked here, or
-# this statement skips the rows that it has locked: either the reminder is sent first, or it is skipped.
+# Also locks what every change of a session or an assignment locks first. Either the change waits until the
+# reminder is sent, or this statement leaves the reminder to the next search: the event of the one that was
+# made first has the lower position.
 TAKE_REMINDERS = Statement(
     select(REMINDER.c.id, CAN_BE_ANSWERED)
-    .select_from(REMINDER.outerjoin(ASSIGNMENT, ITS_ASSIGNMENT).outerjoin(SESSION, ITS_SESSION))
+    .select_from(REMINDER.join(ASSIGNMENT, ITS_ASSIGNMENT).join(SESSION, ITS_SESSION))
     .where(IS_AMONG_REMINDERS, IS_DUE)
     .order_by(REMINDER.c.remind_date, REMINDER.c.id)
-    .with_for_update(of=REMINDER, skip_locked=True)
+    .with_for_update(skip_locked=True, key_share=True)
 )
 MARK_REMINDERS = Statement(update(REMINDER).where(IS_AMONG_REMINDERS).values(state=text_parameter("to")))
 INSERT_REMINDER_EVENTS = insert_reminder_events()
