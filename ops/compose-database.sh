@@ -1,6 +1,6 @@
 #!/bin/sh
 # Makes the service's role and its database in a new volume, by the image's superuser `postgres`.
-set -eu
+set -e # also of the script of the image, which reads this file
 psql --no-psqlrc --set=ON_ERROR_STOP=1 --username="$POSTGRES_USER" --dbname=postgres <<'SQL'
 \getenv password CARE_DATABASE_PASSWORD
 CREATE ROLE care LOGIN PASSWORD :'password';
