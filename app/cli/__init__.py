@@ -13,11 +13,12 @@ from app.cli.books import books
 from app.cli.client_data import erase, export
 from app.cli.common import Group
 from app.cli.database import copy, distribute_command, migrate_command, retention, verify
-from app.cli.development import demo, pages, schema
+from app.cli.development import demo, pages
 from app.cli.doctor import doctor, list_settings
 from app.cli.import_data import import_command
 from app.cli.legacy import legacy
 from app.cli.restore import restore, tombstones
+from app.cli.schema import schema
 from app.cli.serve import serve
 from app.cli.token import token
 from app.cli.worker import deliveries, worker

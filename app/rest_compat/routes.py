@@ -35,11 +35,11 @@ from app.http.messages import (
 )
 from app.rest_compat import bodies
 from app.rest_compat.homework import read_homework
-from app.rest_compat.usage import Usage
 from app.schema.schema import Schema
 from app.schema.types.lists import LARGEST_INT
 from app.schema.types.scalars import read_number
 from app.telemetry import counters
+from app.usage.counts import Usage
 
 FOLDER = Path(__file__).parent / "documents"
 CLIENT_SESSIONS, CAREGIVER_ASSIGNMENTS, CAREGIVER_ASSIGNMENT, ASSIGN_HOMEWORK = (
