@@ -112,7 +112,9 @@ def build_legacy(
         homework = read_homework(body, zone)
         payload = await schema.resolve(ASSIGN_HOMEWORK, {"input": homework}, ctx)
         if errors := payload.user_errors:
-            raise RequestRejected(errors[0].message, BY_CODE[errors[0].code])
+            first = errors[0]
+            message = f"{first.message}: {first.place}" if first.place else first.message
+            raise RequestRejected(message, BY_CODE[first.code])
         return {"message": payload.message}
 
     async def list_page(ctx: Context, scope: Scope, document: str, body: bodies.Body) -> dict[str, Any]:
