@@ -21,7 +21,7 @@ from strawberry.types.execution import PreExecutionError
 from strawberry.types.graphql import OperationType
 
 from app.engine.arguments import count_values
-from app.engine.deprecated import DeprecatedUse, deprecated_parts, find_use
+from app.engine.deprecated import deprecated_parts
 from app.engine.documents import Document, DocumentCache, Rules
 from app.engine.executor import (
     CompletingExecutor,
@@ -30,7 +30,6 @@ from app.engine.executor import (
     StreamingExecutor,
 )
 from app.engine.limits import Limits, TooCostly
-from app.engine.nodes import fragments_of
 from app.engine.operations import OperationCache, Outcome, compile_operation, resolve_root
 from app.engine.prepared import CompiledOperation, PreparedOperation, prepare
 
@@ -113,7 +112,7 @@ class PreparingSchema(strawberry.Schema):
             if prepared is not None and self.engine_options.limits is not None:
                 prepared.costs = document.costs(name)
             if prepared is not None:
-                prepared.deprecated = self.deprecated_use(document, name)
+                prepared.deprecated = document.deprecated_use(name, self.deprecated)
         except (GraphQLError, RecursionError):
             return None
         return prepared
@@ -125,13 +124,6 @@ class PreparingSchema(strawberry.Schema):
         if not self.engine_options.introspection:
             rules = (*rules, NoSchemaIntrospectionCustomRule)
         return document.errors(rules, not self.engine_options.suggestions)
-
-    def deprecated_use(self, document: Document, name: str | None) -> DeprecatedUse | None:
-        """Of a valid document."""
-        operation = document.operation(name) if self.deprecated else None
-        if operation is None:
-            return None
-        return find_use(self._schema, self.deprecated, operation, fragments_of(document.ast))
 
     # --- cost -----------------------------------------------------------------------------------
 
@@ -189,7 +181,7 @@ class PreparingSchema(strawberry.Schema):
                 if rejection := self.rejection_of(points, variables, text in self.own, context.context):
                     return rejection
             context.pre_execution_errors = [*self.errors_in(document, context.validation_rules)]
-            if not context.pre_execution_errors and (use := self.deprecated_use(document, name)):
+            if not context.pre_execution_errors and (use := document.deprecated_use(name, self.deprecated)):
                 context.context.deprecated = use.with_values(variables)
         except GraphQLError as rejection:
             return rejection.with_traceback(None)  # its frames hold the context, which gets the error
