@@ -9,6 +9,7 @@ from app.cli.common import (
     Group,
     about_person,
     audited,
+    main,
     read_database,
     settings_or_warn,
     write_database,
@@ -33,7 +34,7 @@ new_user_option = click.option(
 user_option = click.option("--user", required=True, metavar="NAME")  # imports may have added any text
 
 
-@click.group(cls=Group)
+@main.group(cls=Group)
 def account() -> None:
     """Manage the accounts of caregivers and clients."""
 

@@ -7,7 +7,7 @@ import orjson
 
 from app.care.audit import seal
 from app.care.context import utc_now
-from app.cli.common import ID, EnumChoice, Group, on_database, settings_or_warn
+from app.cli.common import ID, EnumChoice, Group, main, on_database, settings_or_warn
 from app.db.audit.reading import StoredRecord, listing_records
 from app.db.audit.records import DONE
 from app.db.audit.verifying import Verdict, verifying
@@ -27,7 +27,7 @@ def noted_seal(value: str) -> tuple[int, str]:
     return int(number), hash
 
 
-@click.group(cls=Group)
+@main.group(cls=Group)
 def audit() -> None:
     """List and verify the audit log: who read and changed what."""
 

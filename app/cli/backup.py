@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from app.cli.common import settings_or_warn
+from app.cli.common import main, settings_or_warn
 from app.db.admin.backup import copy_sqlite, marker_of
 from app.db.drivers.interface import DatabaseError, sqlite_path
 
@@ -19,7 +19,7 @@ POSTGRES_ADVICE = (
 )
 
 
-@click.command()
+@main.command()
 @click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
 @click.option("--force", is_flag=True, help="Replace an existing file.")
 def backup(file: Path, force: bool) -> None:

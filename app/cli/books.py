@@ -7,7 +7,7 @@ import orjson
 
 from app.care.books import BookFilter, finding_books
 from app.care.context import utc_now
-from app.cli.common import ID, Group, audited, read_database, settings_or_warn, write_database
+from app.cli.common import ID, Group, audited, main, read_database, settings_or_warn, write_database
 from app.db.admin.books import as_record, importing_books, restoring, retiring, showing
 from app.db.audit.records import BOOKS, About
 from app.db.interchange.load import ImportRejected
@@ -22,7 +22,7 @@ LISTED = Selection(
 )
 
 
-@click.group(cls=Group)
+@main.group(cls=Group)
 def books() -> None:
     """Manage the catalogue of books."""
 

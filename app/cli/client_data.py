@@ -19,6 +19,7 @@ from app.cli.common import (
     EnumChoice,
     audit_record,
     audited,
+    main,
     read_database,
     settings_or_warn,
     write_database,
@@ -37,7 +38,7 @@ client_option = click.option("--client", "user", metavar="NAME", help="The clien
 id_option = click.option("--id", "client_id", type=ID, metavar="N", help="The client's id.")
 
 
-@click.command()
+@main.command()
 @client_option
 @id_option
 @click.option("--format", type=EnumChoice(DataFormat), required=True)
@@ -97,7 +98,7 @@ def open_output(path: Path | None) -> Iterator[BinaryIO]:
 # --- erase ----------------------------------------------------------------------------------------
 
 
-@click.command()
+@main.command()
 @client_option
 @id_option
 @click.option("--yes", is_flag=True, help="Erase without confirmation.")

@@ -1,13 +1,17 @@
-"""Shared by the commands: settings, an opened and checked database, audit records, option types."""
+"""The command line `care-gateway`, and what its commands share: settings, an opened and checked database,
+audit records, option types."""
 
 import asyncio
 import os
 from collections.abc import Awaitable, Callable, Iterable
 from enum import Enum
+from typing import Any
 
 import click
+from sqlalchemy.exc import SQLAlchemyError
 
 from app.care.context import Role, utc_now
+from app.care.errors import CareError
 from app.db.admin.migrate import reject_newer, serves, version_of
 from app.db.audit.records import About, operator_record, recording
 from app.db.drivers.factory import open_database
@@ -22,7 +26,8 @@ from app.db.drivers.interface import (
 from app.db.sql import Steps
 from app.doctor.database import check_access, check_version
 from app.doctor.findings import Finding, Verdict
-from app.settings import Settings, read_settings, unknown_variables
+from app.settings import Settings, SettingsError, read_settings, unknown_variables
+from app.telemetry.wording import OperatorError
 
 
 class WholeNumber(click.IntRange):
@@ -53,6 +58,27 @@ class Group(click.Group):
         rows = [(name, self.commands[name].get_short_help_str(MAX_SUMMARY)) for name in names]
         with formatter.section("Commands"):
             formatter.write_dl(rows)
+
+
+class Gateway(Group):
+    """Prints one line per correctable error and exits with code 2."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except (SettingsError, OperatorError, CareError) as error:
+            message = str(error)
+        except SQLAlchemyError as error:
+            message = f"database error: {str(error).splitlines()[0]}"
+        for line in message.splitlines():  # an import can report several errors
+            click.echo(f"care-gateway: {line}", err=True)
+        ctx.exit(2)
+
+
+@click.group(cls=Gateway, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="care-gateway", prog_name="care-gateway")
+def main() -> None:
+    """Care sessions for caregivers and clients: a GraphQL API and four legacy REST paths."""
 
 
 def settings_or_warn() -> Settings:

@@ -14,6 +14,7 @@ from app.cli.common import (
     WholeNumber,
     audited,
     check_database,
+    main,
     on_database,
     read_database,
     reject_version,
@@ -40,7 +41,7 @@ NOUNS = {
 }
 
 
-@click.command("migrate")
+@main.command("migrate")
 @click.option("--expand", "phase", flag_value=Phase.EXPAND, help="Only add, while the version before runs.")
 @click.option("--contract", "phase", flag_value=Phase.CONTRACT, help="Remove the rest, after it has ended.")
 def migrate_command(phase: str | None) -> None:
@@ -57,7 +58,7 @@ def migrate_command(phase: str | None) -> None:
         click.echo("after the last process of the version before has ended: care-gateway migrate --contract")
 
 
-@click.command()
+@main.command()
 def verify() -> None:
     """Recompute the assignment counters of all sessions and print differences."""
     found = read_database(settings_or_warn(), differences())
@@ -68,7 +69,7 @@ def verify() -> None:
         raise SystemExit(1)
 
 
-@click.command()
+@main.command()
 @click.option("--dry-run", is_flag=True, help="Only count what would be removed.")
 def retention(dry_run: bool) -> None:
     """Remove events, dead deliveries, drafts and audit records older than their retention period."""
@@ -98,7 +99,7 @@ def retention(dry_run: bool) -> None:
 # --- copy and distribute --------------------------------------------------------------------------
 
 
-@click.command()
+@main.command()
 @click.option("--from", "source", required=True, metavar="URL", help="The database to copy: sqlite:///PATH.")
 @click.option(
     "--to",
@@ -154,7 +155,7 @@ def naming(url: str, end: str = "") -> Iterator[None]:
         raise DatabaseError(f"{location_of(url)}: {error}{end}") from None
 
 
-@click.command("distribute")
+@main.command("distribute")
 @click.option(
     "--shards",
     type=WholeNumber(1, MAX_SHARDS),

@@ -6,7 +6,7 @@ import time
 import click
 
 from app.care.context import utc_now
-from app.cli.common import Group, on_database, settings_or_warn
+from app.cli.common import Group, main, on_database, settings_or_warn
 from app.cli.serve import reject_taken_port, run_server
 from app.db.admin.demo import demo_lines
 from app.db.admin.migrate import migrate
@@ -23,7 +23,7 @@ NO_DEMO = (
 )
 
 
-@click.command()
+@main.command()
 @click.option("--serve", "then_serve", is_flag=True, help="Start the server afterwards.")
 def demo(then_serve: bool) -> None:
     """Migrate, load demo data into an empty database, and print example commands."""
@@ -49,7 +49,7 @@ def demo(then_serve: bool) -> None:
         run_server(settings)
 
 
-@click.group(cls=Group)
+@main.group(cls=Group)
 def pages() -> None:
     """GraphiQL and the other pages of development."""
 

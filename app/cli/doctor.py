@@ -5,11 +5,12 @@ import os
 import click
 import orjson
 
+from app.cli.common import main
 from app.doctor.findings import Finding, Verdict, failed
 from app.settings import Settings, SettingsError, read_settings, variable
 
 
-@click.command()
+@main.command()
 @click.option("--json", "as_json", is_flag=True, help="Print the findings as a JSON object.")
 def doctor(as_json: bool) -> None:
     """Check settings, keys, database, webhook and clocks, and print advice."""
@@ -36,7 +37,7 @@ def to_text(findings: list[Finding]) -> str:
     return "\n".join([*lines, counts])
 
 
-@click.command("settings")
+@main.command("settings")
 def list_settings() -> None:
     """Print every setting: variable, default, description and current value."""
     for name, field in Settings.model_fields.items():

@@ -9,13 +9,13 @@ from typing import IO
 import click
 import orjson
 
-from app.cli.common import WholeNumber, audited, settings_or_warn, write_database
+from app.cli.common import WholeNumber, audited, main, settings_or_warn, write_database
 from app.cli.legacy import moving_over
 from app.db.interchange.load import ImportRejected, importing
 from app.telemetry.wording import OperatorError, counted
 
 
-@click.command("import")
+@main.command("import")
 @click.argument("file", type=click.Path(exists=True, allow_dash=True, path_type=Path))
 @click.option(
     "--partial", "is_partial", is_flag=True, help="Import an incomplete recording as far as possible."

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from app.cli.common import Group
+from app.cli.common import Group, main
 from app.cli.usage import print_usage, read_report, report_options
 from app.http.paths import PATHS
 from app.telemetry.wording import OperatorError
@@ -55,7 +55,7 @@ class Legacy(Group):
             formatter.write_text(str(error))
 
 
-@click.group(cls=Legacy)
+@main.group(cls=Legacy)
 def legacy() -> None:
     """Migrate from the old service and retire its paths."""
 

@@ -19,6 +19,7 @@ from app.cli.common import (
     about_person,
     audit_record,
     audited,
+    main,
     on_database,
     read_database,
     settings_or_warn,
@@ -60,7 +61,7 @@ Again = dict[str, list[int]]  # what was done again, with the ids
 # --- tombstones -----------------------------------------------------------------------------------
 
 
-@click.group(cls=Group)
+@main.group(cls=Group)
 def tombstones() -> None:
     """Save and apply the erased clients and disabled accounts, which backups do not know."""
 
@@ -136,7 +137,7 @@ def print_again(again: Again) -> None:
 # --- restore --------------------------------------------------------------------------------------
 
 
-@click.command()
+@main.command()
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option(
     "--erased",

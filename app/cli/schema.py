@@ -2,7 +2,7 @@
 
 import click
 
-from app.cli.common import Group
+from app.cli.common import Group, main
 from app.cli.usage import print_usage, read_report, report_options
 from app.usage.report import State
 
@@ -13,7 +13,7 @@ CONCLUSIONS = {
 }
 
 
-@click.group(cls=Group, invoke_without_command=True)
+@main.group(cls=Group, invoke_without_command=True)
 @click.pass_context
 def schema(ctx: click.Context) -> None:
     """Print the GraphQL schema as SDL."""

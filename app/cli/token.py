@@ -12,7 +12,7 @@ from app.auth.rejections import Reason
 from app.auth.tokens import MAX_TOKEN, Verifier
 from app.care.context import Role, utc_now
 from app.care.errors import CannotVerify, CareError
-from app.cli.common import ROLE, Group, WholeNumber, read_database, settings_or_warn
+from app.cli.common import ROLE, Group, WholeNumber, main, read_database, settings_or_warn
 from app.dev.quickstart import DEMO_USERS
 
 MAX_INPUT = MAX_TOKEN + 1000  # allows the header name, the scheme and spaces before the token
@@ -35,7 +35,7 @@ EXPLANATIONS = {
 }
 
 
-@click.group(cls=Group, invoke_without_command=True)
+@main.group(cls=Group, invoke_without_command=True)
 @click.option("--role", type=ROLE)
 @click.option("--user", metavar="NAME", help="The user name of the account; default is the demo user.")
 @click.option("--hours", type=WholeNumber(1, 24 * 365), default=24, show_default=True)

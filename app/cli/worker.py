@@ -10,7 +10,15 @@ from typing import TYPE_CHECKING
 import click
 
 from app.care.context import utc_now
-from app.cli.common import EnumChoice, Group, WholeNumber, check_before_serving, on_database, settings_or_warn
+from app.cli.common import (
+    EnumChoice,
+    Group,
+    WholeNumber,
+    check_before_serving,
+    main,
+    on_database,
+    settings_or_warn,
+)
 from app.cli.serve import reject_taken_metrics_port
 from app.db.drivers.factory import open_database
 from app.db.drivers.interface import Database, DatabaseError
@@ -30,7 +38,7 @@ if TYPE_CHECKING:
     from app.telemetry.tracing.requests import Tracing
 
 
-@click.command()
+@main.command()
 def worker() -> None:
     """Run the dispatcher without the server: send due reminders, and deliver events to the webhook."""
     settings = settings_or_warn()
@@ -76,7 +84,7 @@ async def dispatch_until_stopped(
         raise SystemExit(1)  # so that the supervisor restarts the process
 
 
-@click.group(cls=Group)
+@main.group(cls=Group)
 def deliveries() -> None:
     """List, retry and test deliveries to the webhook."""
 

@@ -5,19 +5,17 @@ from enum import Enum, auto
 from typing import Any
 
 from pydantic.alias_generators import to_camel
-from sqlalchemy import BigInteger, Column, Integer, Table
+from sqlalchemy import BigInteger, Column, Integer, Table, Text, cast, literal, null
 from sqlmodel import Field
 
 Id = BigInteger().with_variant(Integer(), "sqlite")  # SQLite generates ids for INTEGER columns only
 
 
 class Erased(Enum):
-    """What a text is after its client was erased."""
+    """What a text is after its client was erased, if it is no fixed text."""
 
     UNCHANGED = auto()  # no personal text of a client
-    EMPTY = auto()
     NULL = auto()
-    NAME = auto()  # `erased`
     NUMBERED = auto()  # `erased-` and the id of the row, so that it stays unique
     ANSWERS = auto()  # a document in which each answer is empty
 
@@ -35,7 +33,7 @@ class Place(Enum):
 class Facts:
     """About a column."""
 
-    erased: Erased | None = None  # None of a text fails a test
+    erased: Erased | str | None = None  # None of a text fails a test
     exported: bool = True  # in own data
     recorded: bool = False  # in a recording of the old service
     fixed: bool = False  # an imported change of it is a conflict
@@ -83,6 +81,16 @@ def member_of(column: Column[Any]) -> str:
 def is_personal(column: Column[Any]) -> bool:
     """Is it a personal text of a client?"""
     return facts_of(column).erased not in (None, Erased.UNCHANGED)
+
+
+def erased_texts(table: Table) -> dict[str, Any]:
+    """The columns of the table with personal texts, and their values after an erasure."""
+    computed = {
+        Erased.NULL: null(),
+        Erased.NUMBERED: literal("erased-") + cast(table.primary_key.columns[0], Text),
+    }
+    becomes = {column.name: facts_of(column).erased for column in table.columns if is_personal(column)}
+    return {name: computed[how] if isinstance(how, Erased) else how for name, how in becomes.items()}
 
 
 def distribution_key(table: Table) -> str | None:

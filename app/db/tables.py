@@ -134,7 +134,7 @@ class Caregiver(SQLModel, table=True):
 class Client(SQLModel, table=True):
     __table_args__ = (NEVER_REUSED | about_table("client", Place.EVERYWHERE),)
     id: int = new_id()
-    name: str = stored(Text, erased=Erased.NAME, recorded=True)
+    name: str = stored(Text, erased="erased", recorded=True)
     oppt_id: str = stored(Text, erased=Erased.NUMBERED, recorded=True, unique=True)
     user_name: str | None = stored(Text, erased=Erased.NULL, default=None, unique=True)
     is_disabled: bool = False
@@ -210,8 +210,8 @@ class Session(SQLModel, table=True):
     id: int = new_id()
     caregiver_id: int = party(distributes=True, recorded=True, fixed=True, foreign_key="caregiver.id")
     client_id: int = party(recorded=True, fixed=True, foreign_key="client.id")
-    title: str = stored(Text, erased=Erased.EMPTY, recorded=True)
-    description: str = stored(Text, erased=Erased.EMPTY, recorded=True)
+    title: str = stored(Text, erased="", recorded=True)
+    description: str = stored(Text, erased="", recorded=True)
     chat_id: str = stored(Text, erased=Erased.NUMBERED, recorded=True)
     create_date: datetime = stored(Moment, recorded=True)
     start_date: datetime = stored(Moment, recorded=True)
@@ -311,7 +311,7 @@ class Feedback(SQLModel, table=True):
     client_id: int = party()
     assignment_id: int = Field(foreign_key="assignment.id", sa_type=Id)
     answer_set_id: int = Field(foreign_key="answer_set.id", sa_type=Id)
-    text: str = stored(Text, erased=Erased.EMPTY)
+    text: str = stored(Text, erased="")
     score: int | None = None
     submit_date: datetime = Field(sa_type=Moment)
 
@@ -471,7 +471,7 @@ class ImportedRow(SQLModel, table=True):
     kind: str = code(primary_key=True)
     id: int = Field(primary_key=True, sa_type=Id, sa_column_kwargs={"autoincrement": False})
     client_id: int | None = Field(default=None, sa_type=Id)
-    fingerprint: str = stored(erased=Erased.EMPTY, exported=False)
+    fingerprint: str = stored(erased="", exported=False)
 
 
 class Tombstone(SQLModel, table=True):

@@ -225,12 +225,12 @@ class Query:
         order = ORDERS_OF_ASSIGNMENTS.get(order_by)
         selection, page_request = read_page_arguments(info, Assignment, first, after, offset, order)
         filters = AssignmentFilter(
-            time_state,
-            status,
-            read_filter_id(session_id, Session, "sessionId"),
-            read_filter_id(client_id, Client, "clientId"),
-            is_overdue,
-            submitted_since,
+            time_state=time_state,
+            status=status,
+            session_id=read_filter_id(session_id, Session, "sessionId"),
+            client_id=read_filter_id(client_id, Client, "clientId"),
+            is_overdue=is_overdue,
+            submitted_since=submitted_since,
         )
         return await list_my_assignments(info.context, filters, page_request, selection)
 

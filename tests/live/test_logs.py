@@ -115,4 +115,6 @@ def test_requests_of_strangers_write_no_lines(tmp_path: Path) -> None:
 
     assert code == 0
     messages = [json.loads(line)["message"] for line in output.splitlines()]
-    assert [re.sub(" on http.*| at /.*| \\[.*", "", message) for message in messages] == LIFECYCLE
+    written = [re.sub(" on http.*| at /.*| \\[.*", "", message) for message in messages]
+    # A busy machine may stop the process within a request.
+    assert [each for each in written if "held the event loop" not in each] == LIFECYCLE

@@ -80,7 +80,7 @@ def test_a_change_of_the_dispatcher_has_a_span_and_its_search_has_none(traced: G
     *statements, change = finished()
     assert change == a_span("dispatcher reminding", "INTERNAL", None, {})
     assert [(span["name"], span["kind"], span["parent"]) for span in statements] == [
-        ("SELECT reminder assignment session SELECT", "CLIENT", "dispatcher reminding"),
+        ("SELECT session assignment reminder SELECT", "CLIENT", "dispatcher reminding"),
         ("UPDATE reminder SELECT", "CLIENT", "dispatcher reminding"),
         ("INSERT event SELECT reminder assignment SELECT", "CLIENT", "dispatcher reminding"),
     ]

@@ -14,11 +14,10 @@ import orjson
 from sqlalchemy import Boolean, delete, select, update
 
 from app.db.answers import read_answers
-from app.db.facts import facts_of, member_of
+from app.db.facts import erased_texts, facts_of, member_of
 from app.db.moments import Moment, is_storable, known_moment
 from app.db.reader.access import is_final
 from app.db.sql import Bulk, Statement, Steps, among, id_parameter, text_parameter
-from app.db.statements.erasing import erased_texts
 from app.db.tables import (
     ANSWER_SET,
     ASSIGNMENT,

@@ -141,12 +141,12 @@ FIND_DUE_REMINDERS = of_all_caregivers(
 )
 # Locks the `reminders` that are still due; each with whether its assignment can still be answered.
 #
-# Also locks what every change of a session or an assignment locks first. Either the change waits until the
-# reminder is sent, or this statement leaves the reminder to the next search: the event of the one that was
-# made first has the lower position.
+# Also locks what every change of a session or an assignment locks first: the rows of FROM in their order.
+# Either the change waits until the reminder is sent, or this statement leaves it to the next search, so that
+# the event of the one that was made first has the lower position.
 TAKE_REMINDERS = Statement(
     select(REMINDER.c.id, CAN_BE_ANSWERED)
-    .select_from(REMINDER.join(ASSIGNMENT, ITS_ASSIGNMENT).join(SESSION, ITS_SESSION))
+    .select_from(SESSION.join(ASSIGNMENT, ITS_SESSION).join(REMINDER, ITS_ASSIGNMENT))
     .where(IS_AMONG_REMINDERS, IS_DUE)
     .order_by(REMINDER.c.remind_date, REMINDER.c.id)
     .with_for_update(skip_locked=True, key_share=True)

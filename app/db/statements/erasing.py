@@ -9,23 +9,19 @@ from sqlalchemy import (
     ColumnElement,
     FromClause,
     Select,
-    Table,
-    Text,
     and_,
     case,
-    cast,
     delete,
     exists,
     func,
     literal,
-    null,
     or_,
     select,
     true,
     update,
 )
 
-from app.db.facts import Erased, facts_of, is_personal
+from app.db.facts import erased_texts
 from app.db.reader.access import is_final, is_of_caregiver
 from app.db.sql import PerDatabase, Statement, among, id_parameter, moment_parameter, only_on_postgresql
 from app.db.statements.answers import ANSWERS
@@ -64,19 +60,6 @@ def locked(rows: Select[Any]) -> Statement:
 
 IS_ASSIGNMENT_OF_CLIENT = ASSIGNMENT.c.client_id == CLIENT_ID
 IS_EVENT_OF_CLIENT = and_(among(EVENT.c.caregiver_id, "caregivers"), EVENT.c.client_id == CLIENT_ID)
-
-ERASED = "erased"
-
-
-def erased_texts(table: Table) -> dict[str, Any]:
-    """The columns of the table with personal texts, as tables.py says, and their values after an erasure."""
-    values: dict[Erased | None, Any] = {
-        Erased.EMPTY: "",
-        Erased.NULL: null(),
-        Erased.NAME: ERASED,
-        Erased.NUMBERED: literal(f"{ERASED}-") + cast(table.primary_key.columns[0], Text),
-    }
-    return {column.name: values[facts_of(column).erased] for column in table.columns if is_personal(column)}
 
 
 # Waits for transactions that claim a key, and blocks others until the transaction ends. A response is read
