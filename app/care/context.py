@@ -60,6 +60,7 @@ class Context:
     has_changed: bool = False  # a change of this request is committed
     expected_length: float = inf  # of the response in bytes, at most and roughly; inf: unknown
     exempt_length: int = 0  # bytes of the response that have their own limit
+    deprecated: tuple[str, ...] = ()  # schema coordinates that the operation uses
     sealing: Future[bool] | None = None  # of the audit log, once a request; True: more records wait
 
     async def read(self, what: str, access: AccessScope, steps: Steps[Result]) -> Result:

@@ -112,6 +112,7 @@ class Rejected(CareError):
     """A correctable problem with the input; names its members."""
 
     code: ClassVar[UserErrorCode]
+    place: str = ""  # of the item of a list, for the contract whose errors have only a message
 
     def __init__(self, message: str, *members: str) -> None:
         super().__init__(message)
@@ -141,8 +142,9 @@ class NotFound(Rejected):
 
     code = UserErrorCode.NOT_FOUND
 
-    def __init__(self, what: str, *members: str) -> None:
+    def __init__(self, what: str, *members: str, place: str = "") -> None:
         super().__init__(f"{what} not found", *members)
+        self.place = place
 
 
 class NotRunning(Rejected):
