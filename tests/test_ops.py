@@ -68,8 +68,10 @@ def test_a_service_has_little_access(unit: Path) -> None:
 def test_a_configuration_error_is_not_repeated() -> None:
     """Exit code 2; a crash has another."""
     for name in ("care-gateway", "care-worker"):
-        service = read_unit(OPS / "systemd" / f"{name}.service")["Service"]
+        unit = read_unit(OPS / "systemd" / f"{name}.service")
+        service = unit["Service"]
         assert (service["Restart"], service["RestartPreventExitStatus"]) == ("on-failure", "2")
+        assert unit["Unit"]["StartLimitIntervalSec"] == "0"  # any other error is, for as long as it lasts
         program, command = service["ExecStart"].split()[:2]
         assert program == "/opt/care/venv/bin/care-gateway"
         assert command in main.commands
