@@ -2,6 +2,7 @@
 
 import asyncio
 import errno
+import re
 import socket
 import ssl
 from pathlib import Path
@@ -15,6 +16,7 @@ try:
 except ImportError:
     raise DatabaseError("PostgreSQL needs asyncpg; install the project with its extra `postgres`") from None
 
+PASSWORD_FIELDS = 5  # of a line: host, port, database, user, password
 SILENCE_SECONDS = 5  # until a host that acknowledges nothing counts as lost
 WITHOUT_STATEMENT = (asyncpg.InvalidSQLStatementNameError, asyncpg.DuplicatePreparedStatementError)
 NEEDS_NEWER_POOLER = (
@@ -167,7 +169,8 @@ def reason_of_fault(fault: Exception) -> str:
         return f"has a certificate that is not valid: {fault.verify_message} (check sslrootcert)"
     if REFUSED in str(fault):
         return "refuses connections (check the port, and that PostgreSQL runs and listens there)"
-    return f"cannot be used: {getattr(fault, 'strerror', None) or fault}"
+    file = getattr(fault, "filename", None)
+    return f"cannot be used: {getattr(fault, 'strerror', None) or fault}{f': {file}' if file else ''}"
 
 
 def cannot_be_read(reason: str) -> DatabaseError:
@@ -192,3 +195,17 @@ def reject_unreadable_files(address: str) -> None:
                 raise cannot_be_opened(f"{name} names {path}, which cannot be read: {reason}") from None
             if not is_pem:
                 raise cannot_be_opened(f"{name} names {path}, which is not a PEM file")
+
+
+# --- the password file ----------------------------------------------------------------------------
+
+read_escaped = asyncpg.connect_utils._read_password_file
+
+
+def read_password_file(path: Path) -> list[tuple[str, ...]]:
+    """asyncpg keeps the backslash before `:` and before another backslash, which libpq removes."""
+    lines = (tuple(re.sub(r"\\(.)", r"\1", field) for field in line) for line in read_escaped(path))
+    return [line for line in lines if len(line) == PASSWORD_FIELDS]
+
+
+asyncpg.connect_utils._read_password_file = read_password_file
