@@ -92,7 +92,13 @@ def test_a_backup_removes_those_that_are_older(database_url: str, tmp_path: Path
     load(database_url, a_world())
     folder = tmp_path / "backups"
     folder.mkdir()
-    for name, age in (("care-20260101T023000Z.db", 40), ("care-20260201T023000Z.dump", 20), ("own.db", 40)):
+    for name, age in (
+        ("care-20260101T023000Z.db", 40),
+        ("care-20260201T023000Z.dump", 20),
+        ("own.db", 40),
+        ("care-before-restore.dump", 40),
+        ("care-2026-02-01.db", 20),
+    ):
         (folder / name).touch()
         moment = (folder / name).stat().st_mtime - age * 86_400
         os.utime(folder / name, (moment, moment))
@@ -101,7 +107,7 @@ def test_a_backup_removes_those_that_are_older(database_url: str, tmp_path: Path
 
     assert (result.returncode, result.stderr) == (0, "")
     names = {file.name for file in folder.iterdir()}
-    [made] = names - {"care-20260201T023000Z.dump", "own.db", "erased.txt"}
+    [made] = names - {"care-20260201T023000Z.dump", "care-2026-02-01.db", "own.db", "erased.txt"}
     assert re.fullmatch(r"care-\d{8}T\d{6}Z\.db", made)
     assert {(folder / name).stat().st_mode & 0o777 for name in (made, "erased.txt")} == {0o600}
     assert raw.row_counts(f"sqlite:///{folder}/{made}") == raw.row_counts(database_url)
