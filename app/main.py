@@ -39,7 +39,6 @@ from app.http.router import Router, respond_500
 from app.landing import landing_routes, not_found_page
 from app.rest_compat.deprecation import deprecation_headers
 from app.rest_compat.routes import build_legacy
-from app.rest_compat.usage import Usage, write_usage
 from app.schema.schema import Schema, build_schema, engine_options_of
 from app.schema.transport.endpoint import Endpoint, describe_work
 from app.schema.transport.trusted_documents import open_documents
@@ -48,6 +47,7 @@ from app.server.background import Vitals
 from app.server.signals import stop_on_signals
 from app.settings import Settings, SettingsError, read_settings
 from app.telemetry.redaction import redact_logs
+from app.usage.counts import Usage, write_usage
 
 if TYPE_CHECKING:
     from app.telemetry.tracing.requests import Tracing
@@ -116,7 +116,7 @@ def create_app(
             asyncio.get_running_loop().set_task_factory(admission.turns.create_task)
             if settings.dispatcher:
                 await stack.enter_async_context(dispatching(traced_db, webhook, clock, settings.retention))
-            await stack.enter_async_context(write_usage(db, usage, clock))
+            await stack.enter_async_context(write_usage(db, usage, clock, deprecated=schema.deprecated))
             stack.enter_context(
                 stop_on_signals(admission.start_draining, notifier.stop, settings.drain_seconds, vitals)
             )

@@ -8,9 +8,8 @@ from enum import StrEnum
 from queue import SimpleQueue
 
 from moving_over import LegacyMigrationError
-from moving_over.body_diff import MISSING, Difference, Likeness, compare_bodies
+from moving_over.body_diff import MISSING, Difference, Likeness, Masks, compare_bodies
 from moving_over.http_client import Address, Connection, RequestFailed, Response
-from moving_over.masks import Masks
 from moving_over.recorded_calls import Call
 from moving_over.tokens import UserToken
 

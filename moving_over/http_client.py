@@ -77,12 +77,7 @@ class Connection:
     last_use: float = 0
 
     def send(
-        self,
-        method: str,
-        path: str,
-        token: str | None,
-        headers: Mapping[str, str],
-        body: bytes | None = None,
+        self, method: str, path: str, token: str | None, headers: Mapping[str, str], body: bytes | None = None
     ) -> Response:
         """Repeats a read if the service answers 429 or 503 with Retry-After."""
         sent = {"accept": "*/*", "user-agent": "care-gateway-record/1", **headers}
@@ -94,7 +89,8 @@ class Connection:
             response = self.send_once(method, path, sent, body)
             if response.status not in (429, 503) or "retry-after" not in response.headers:
                 return response
-            time.sleep(retry_seconds(response))
+            value = response.headers["retry-after"]
+            time.sleep(min(int(value), MAX_RETRY_SECONDS) if value.isascii() and value.isdigit() else 1)
         return self.send_once(method, path, sent, body)
 
     def send_once(self, method: str, path: str, headers: Mapping[str, str], body: bytes | None) -> Response:
@@ -156,8 +152,3 @@ def reason_of(error: Exception) -> str:
     if isinstance(error, OSError) and error.strerror:
         return error.strerror
     return "connection closed" if isinstance(error, ConnectionError) else "invalid HTTP response"
-
-
-def retry_seconds(response: Response) -> float:
-    value = response.headers["retry-after"]
-    return min(int(value), MAX_RETRY_SECONDS) if value.isascii() and value.isdigit() else 1

@@ -95,6 +95,10 @@ def read_local_time(text: str, info: ValidationInfo) -> str:
 
 
 LocalTime = Annotated[str, AfterValidator(read_local_time)]
+Running = Annotated[TimeState, Field(strict=False), null_means(TimeState.RUNNING)]
+Saved = Annotated[SaveType, Field(strict=False), null_means(SaveType.FINAL), Field(exclude=True)]
+Status = Annotated[AssignmentStatus, Field(strict=False), null_means(AssignmentStatus.PENDING)]
+Feedback = Annotated[FeedbackStatus, Field(strict=False), null_means(FeedbackStatus.WAITING)]
 
 
 # --- items ----------------------------------------------------------------------------------------
@@ -148,9 +152,7 @@ class SessionItem(RecordedObject):
     pending_assignment_count: Score = 0
     last_assignment_score: int | None = None
     is_closed: Flag = False
-    running_status: Annotated[TimeState, Field(strict=False), null_means(TimeState.RUNNING)] = (
-        TimeState.RUNNING
-    )
+    running_status: Running = TimeState.RUNNING
 
 
 class RecordedAnswer(RecordedObject):
@@ -167,9 +169,7 @@ class RecordedAnswerSet(RecordedObject):
 
     id: Id
     assignment_id: Id = Field(exclude=True)
-    save_type: Annotated[SaveType, Field(strict=False), null_means(SaveType.FINAL), Field(exclude=True)] = (
-        SaveType.FINAL
-    )
+    save_type: Saved = SaveType.FINAL
     submit_date: LocalTime | None = None
     answers: list[RecordedAnswer]
 
@@ -191,14 +191,10 @@ class AssignmentItem(RecordedObject):
     client_name: Text
     assign_date: LocalTime
     submit_date: LocalTime | None = None
-    feedback_status: Annotated[FeedbackStatus, Field(strict=False), null_means(FeedbackStatus.WAITING)] = (
-        FeedbackStatus.WAITING
-    )
+    feedback_status: Feedback = FeedbackStatus.WAITING
     feedback_submit_date: LocalTime | None = None
     start_date: LocalTime
-    status: Annotated[AssignmentStatus, Field(strict=False), null_means(AssignmentStatus.PENDING)] = (
-        AssignmentStatus.PENDING
-    )
+    status: Status = AssignmentStatus.PENDING
     is_test: Flag = False
     score: Score = 0
     answers: Annotated[list[RecordedAnswerSet], null_means([])] = []
@@ -240,7 +236,6 @@ class Page(BaseModel):
     total_pages: Score = 0
     size: Attempt = 1
     number: Score = 0
-    number_of_elements: Score = 0
     content: list[Any]
 
 

@@ -4,54 +4,53 @@ from collections import Counter
 from dataclasses import dataclass, field
 from zoneinfo import ZoneInfo
 
-from app.db.admin.tombstones import people_in, reading_tombstones
 from app.db.interchange.load import reading_users
 from app.db.interchange.recorded import (
-    ERASED,
+    BATCH,
     FIND_CARE_IDS,
+    FOREIGN,
+    KEPT,
     REMOVED,
     Key,
     Members,
     different_members,
+    in_batches,
     reading_imported,
     reading_rows,
 )
 from app.db.session_counters import Difference, differences
 from app.db.sql import Steps
-from app.db.tables import TombstoneState
 from moving_over.extraction import Recording
-from moving_over.recorded_rows import BATCH, erased_rows, in_batches, recorded_rows
-from moving_over.remaining_work import RemainingWork, reading_remaining_work
+from moving_over.recorded_rows import RemainingWork, reading_erased, reading_remaining_work, recorded_rows
 
-Counts = Counter[tuple[int, str]]  # by caregiver and kind
+Counts = Counter[tuple[int, str]]  # by caregiver and kind; 0: of all
 
 
 @dataclass
 class Reconciliation:
-    recorded: Counter[str] = field(default_factory=Counter)  # rows by kind
-    stored: Counter[str] = field(default_factory=Counter)
-    recorded_of_caregiver: Counts = field(default_factory=Counter)
-    stored_of_caregiver: Counts = field(default_factory=Counter)
+    recorded: Counts = field(default_factory=Counter)
+    stored: Counts = field(default_factory=Counter)
     missing_here: list[Key] = field(default_factory=list)
     only_here: list[Key] = field(default_factory=list)
     different: dict[Key, list[str]] = field(default_factory=dict)  # the names of the members
     counters: list[Difference] = field(default_factory=list)  # what `verify` finds
     aside: list[Key] = field(default_factory=list)  # invalid rows of the recording, which are not compared
     erased: int = 0  # rows of erased clients, which are not compared
+    kept: int = 0  # rows that differ by a decision of the operator
+    imported: dict[Key, str] = field(default_factory=dict)  # fingerprints
     remaining: RemainingWork = field(init=False)
 
     @property
-    def is_equal(self) -> bool:
-        return not (self.missing_here or self.only_here or self.different or self.counters or self.aside)
+    def total(self) -> int:
+        listed = (self.missing_here, self.only_here, self.different, self.aside, self.counters)
+        return sum(map(len, listed))
 
 
 def reconciling(recording: Recording) -> Steps[Reconciliation]:
     found = Reconciliation(aside=sorted(recording.aside), counters=(yield from differences()))
-    clients = people_in((yield from reading_tombstones()), TombstoneState.ERASED)
-    erased = erased_rows(recording, clients)
-    imported = yield from reading_imported()
-    erased |= {key for key, fingerprint in imported.items() if fingerprint == ERASED}
-    removed = {key for key, fingerprint in imported.items() if fingerprint.startswith(REMOVED)}
+    imported = found.imported = yield from reading_imported()
+    erased = yield from reading_erased(recording, imported)
+    left_out = {key for key, found in imported.items() if found.startswith(REMOVED) or found == KEPT}
     caregivers = {number: row["caregiverId"] for number, row in recording.facts["session"].items()}
     seen: set[Key] = set()
     users = yield from reading_users()
@@ -62,12 +61,15 @@ def reconciling(recording: Recording) -> Steps[Reconciliation]:
             if row.key in erased:
                 found.erased += 1
                 continue
-            count(kind, row.members, caregivers, found.recorded, found.recorded_of_caregiver)
+            if imported.get(row.key) in (KEPT + row.fingerprint[3], FOREIGN + row.fingerprint[3]):
+                found.kept += 1
+                continue
+            count(kind, row.members, caregivers, found.recorded)
             here = stored.get(row.id)
             if here is None or here.is_withdrawn:
                 found.missing_here.append(row.key)
                 continue
-            count(kind, here.members, caregivers, found.stored, found.stored_of_caregiver)
+            count(kind, here.members, caregivers, found.stored)
             different = different_members(row.members, here.members)
             user = row.records[0].get("userName")
             if user is not None and user != users[row.key]:
@@ -76,7 +78,7 @@ def reconciling(recording: Recording) -> Steps[Reconciliation]:
                 found.different[row.key] = different
     for kind in FIND_CARE_IDS:
         yield from finding_more(
-            found, kind, {*seen, *erased, *removed, *recording.aside}, caregivers, recording.zone
+            found, kind, {*seen, *erased, *left_out, *recording.aside}, caregivers, recording.zone
         )
     found.remaining = yield from reading_remaining_work(recording)
     return found
@@ -93,15 +95,12 @@ def finding_more(
         for number, row in stored.items():
             if kind == "session":
                 caregivers[number] = row.members["caregiverId"]
-            count(kind, row.members, caregivers, found.stored, found.stored_of_caregiver)
+            count(kind, row.members, caregivers, found.stored)
 
 
-def count(
-    kind: str, members: Members, caregivers: dict[int, int], by_kind: Counter[str], by_caregiver: Counts
-) -> None:
+def count(kind: str, members: Members, caregivers: dict[int, int], counts: Counts) -> None:
     kinds = [kind, "answer_set"] if kind == "assignment" and members["answers"] is not None else [kind]
-    by_kind.update(kinds)
-    if kind == "session":
-        by_caregiver[members["caregiverId"], kind] += 1
-    elif kind == "assignment":
-        by_caregiver.update((caregivers[members["sessionId"]], each) for each in kinds)
+    counts.update((0, each) for each in kinds)
+    if kind in ("session", "assignment"):
+        caregiver = members.get("caregiverId") or caregivers[members["sessionId"]]
+        counts.update((caregiver, each) for each in kinds)

@@ -51,9 +51,6 @@ class Call:
         return self.method in SAFE_METHODS
 
 
-# --- the members of a line ------------------------------------------------------------------------
-
-
 def read_path(text: str) -> str:
     """The path and query. Some recorders write complete addresses, whose host is dropped."""
     if "://" in text.partition("?")[0]:
@@ -91,9 +88,6 @@ class CallLine(JsonObject):
     moment: Moment | None = None
     answer: Any = None
     file: Text | None = None
-
-
-# --- reading a file -------------------------------------------------------------------------------
 
 
 def invalid_line(path: Path, line: int, rejection: LineRejected) -> LegacyMigrationError:
@@ -141,7 +135,8 @@ def read_call(number: int, text: bytes, folder: Path) -> Call:
         raise LineRejected("the line is not JSON") from None
     except ValidationError as error:
         raise LineRejected.of(error, has_kind=False) from None
-    role = line.role or role_of(line.path)
+    in_path = (str(role) for role in Role if f"/{role.lower()}/" in line.path)  # of the legacy paths
+    role: str = line.role or next(in_path, NO_ROLE)
     return Call(
         number,
         line.method,
@@ -154,11 +149,6 @@ def read_call(number: int, text: bytes, folder: Path) -> Call:
         as_bytes(line.answer) if line.file is None else find_file(folder, line.file),
         line.moment,
     )
-
-
-def role_of(path: str) -> str:
-    """The legacy paths contain the role."""
-    return next((str(role) for role in Role if f"/{role.lower()}/" in path), NO_ROLE)
 
 
 def as_bytes(value: object) -> bytes | None:

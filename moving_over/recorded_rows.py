@@ -1,12 +1,16 @@
-"""The rows of a recording, as imports and comparisons with the database need them."""
+"""The rows of a recording, as imports and comparisons need them, and what they leave to do."""
 
-from collections.abc import Collection, Iterable, Iterator
-from itertools import groupby, islice
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from app.care.context import Role
-from app.db.interchange.recorded import Key, Members, RecordedRow, members_of
-from app.db.tables import AssignmentStatus
+from app.db.admin.tombstones import people_in, reading_tombstones
+from app.db.interchange.load import reading_users
+from app.db.interchange.recorded import ERASED, Key, Members, RecordedRow, members_of
+from app.db.sql import Steps
+from app.db.statements.books import FIND_BOOKS_WITHOUT_QUESTIONS
+from app.db.tables import AssignmentStatus, TombstoneState
 from moving_over.extraction import COMPLETE_SESSION, Recording, is_complete
 from moving_over.pages import assignment_members, read_response
 
@@ -18,20 +22,21 @@ NEEDED = {
     "book": "moduleId",
     "session": COMPLETE_SESSION,
 }
-BATCH = 500  # rows in memory; some have long texts
 
 
-def erased_rows(recording: Recording, erased: Collection[int]) -> set[Key]:
-    """The rows of these clients."""
+def reading_erased(recording: Recording, imported: Mapping[Key, str]) -> Steps[set[Key]]:
+    """The rows of erased clients: recorded ones, and those that were imported."""
+    clients = people_in((yield from reading_tombstones()), TombstoneState.ERASED)
     facts = recording.facts
     client_of = {number: row["clientId"] for number, row in facts["session"].items()}
-    found = {("client", number) for number in facts["client"] if number in erased}
-    found |= {("session", number) for number, client in client_of.items() if client in erased}
-    return found | {
+    found = {("client", number) for number in clients}
+    found |= {("session", number) for number, client in client_of.items() if client in clients}
+    found |= {
         ("assignment", number)
         for number, row in facts["assignment"].items()
-        if client_of[row["sessionId"]] in erased
+        if client_of[row["sessionId"]] in clients
     }
+    return found | {key for key, fingerprint in imported.items() if fingerprint == ERASED}
 
 
 def recorded_rows(recording: Recording) -> Iterator[RecordedRow]:
@@ -66,8 +71,34 @@ def assignment_records(read: Members) -> Iterator[dict[str, Any]]:
         yield {"kind": "answer_set", "assignmentId": read["id"], "attempt": attempt, **each}
 
 
-def in_batches(rows: Iterable[RecordedRow]) -> Iterator[tuple[str, list[RecordedRow]]]:
-    """Each batch has rows of one kind."""
-    for kind, of_kind in groupby(rows, lambda row: row.kind):
-        while batch := list(islice(of_kind, BATCH)):
-            yield kind, batch
+@dataclass(frozen=True)
+class RemainingWork:
+    """Of the people and books of a recording, as the database has them now."""
+
+    people_without_account: list[tuple[Role, int]]
+    users_without_person: list[tuple[Role, str]]
+    books_without_questions: list[int]
+    erased_clients: list[int]
+
+
+def reading_remaining_work(recording: Recording) -> Steps[RemainingWork]:
+    facts, users = recording.facts, (yield from reading_users())
+    erased = people_in((yield from reading_tombstones()), TombstoneState.ERASED) & facts["client"].keys()
+    known = {(kind, user) for (kind, _), user in users.items()}
+    books = yield FIND_BOOKS_WITHOUT_QUESTIONS, {"books": sorted(facts["book"])}
+    return RemainingWork(
+        [
+            (role, each)
+            for role in Role
+            for each in sorted(facts[role.lower()])
+            if users.get((role.lower(), each), "") is None and not (role is Role.CLIENT and each in erased)
+        ],
+        [
+            (role, user)
+            for role, found in recording.users.items()
+            for user, ids in found.items()
+            if len(ids) != 1 and (role.lower(), user) not in known
+        ],
+        sorted(row[0] for row in books),
+        sorted(erased),
+    )

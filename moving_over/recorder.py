@@ -163,7 +163,10 @@ class Caller:
                 break
             for line in lines:
                 (self.folder / line["file"]).unlink()
-        return [*lines, *(self.fetch(path)[0] for path in paths_of_details(items))]
+        for item in items:  # a list may omit answers
+            if item.get("status") == AssignmentStatus.COMPLETE and not item.get("answers"):
+                lines.append(self.fetch(f"{ASSIGNMENTS}/{item.get('id')}")[0])
+        return lines
 
     def fetch(self, path: str, numbers: Container[int] = ()) -> tuple[Line, Any]:
         """Writes a page with one of these numbers, or without numbers an assignment, and returns it.
@@ -224,12 +227,3 @@ def check_page(page: Any, numbers: Container[int]) -> None:
         raise ValueError("is not a page")
     if page["number"] not in numbers:
         raise ValueError("is another page; see --paging and --first-page")
-
-
-def paths_of_details(items: list[dict[str, Any]]) -> list[str]:
-    """The paths of complete assignments whose answers the list omits."""
-    return [
-        f"{ASSIGNMENTS}/{item.get('id')}"
-        for item in items
-        if item.get("status") == AssignmentStatus.COMPLETE and not item.get("answers")
-    ]

@@ -23,7 +23,7 @@ from app.auth.tokens import application_of, unverified_claims
 from app.http.errors import legacy_reply
 from app.http.messages import join_repeated, request_id_of, send_reply
 from app.http.paths import path_name
-from app.rest_compat.usage import UNKNOWN, name_of, product
+from app.usage.counts import UNKNOWN, name_of, product
 from moving_over import LegacyMigrationError
 from moving_over.comparison import Comparison
 from moving_over.http_client import Address, Connection, RequestFailed, Response, tls_context

@@ -29,6 +29,7 @@ ROOMS = (
     "rest_compat",
     "schema",
     "events",
+    "usage",
     "server",
     "http",
     "auth",

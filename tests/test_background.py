@@ -21,12 +21,12 @@ from app.db.drivers.sqlite import SqliteDatabase
 from app.events.dispatcher import dispatch
 from app.events.notifications import Notifier
 from app.main import create_app
-from app.rest_compat.usage import Usage, write_usage
 from app.server.background import keep_running
 from app.settings import Settings
 from app.telemetry.metrics import server as metrics_server
 from app.telemetry.metrics.server import FOLDER, serve_tcp, start_aggregator
 from app.telemetry.tracing.requests import Tracing
+from app.usage.counts import Usage, write_usage
 from tests.audit.test_recording import a_record
 from tests.callers import Gateway, opened
 from tests.db import raw

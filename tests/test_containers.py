@@ -3,7 +3,9 @@
 The files, commands and settings that Dockerfile and compose.yaml name exist, and neither contains a secret.
 """
 
+import asyncio
 import json
+import os
 import re
 import subprocess
 import sys
@@ -16,9 +18,12 @@ import pytest
 import yaml
 
 from app.cli import main
+from app.db.admin.migrate import migrate
 from app.settings import KNOWN
 from supply.lock import names_of_groups, read_lock, select
 from tests.auth.issuer import serving_issuer
+from tests.db import raw
+from tests.postgres import VERSION, running_postgres, wheel
 
 ROOT = Path(__file__).parent.parent
 PROJECT, LOCK = (ROOT / "pyproject.toml").read_text(), (ROOT / "requirements.lock").read_text()
@@ -100,7 +105,10 @@ def test_the_health_check_uses_no_proxy(status: int) -> None:
 def test_settings_can_be_in_a_file_beside_compose_yaml() -> None:
     for one in OWN.values():
         assert one["env_file"] == [{"path": "care.env", "required": False}]
-        assert one["build"] == "."
+        assert one["build"] == {
+            "context": ".",
+            "args": {"BASE": "${CARE_BASE_IMAGE:-" + DOCKERFILE.split("ARG BASE=")[1].split()[0] + "}"},
+        }
 
 
 def test_named_settings_and_commands_exist() -> None:
@@ -130,6 +138,36 @@ def test_compose_contains_no_password_and_publishes_ports_locally_only() -> None
 
     assert re.findall(r"PASSWORD: (\S+)", text) == ["${CARE_DATABASE_PASSWORD:?set"]
     assert "care:${CARE_DATABASE_PASSWORD:?set it in .env}@database/care" in text
+    superuser = COMPOSE["services"]["database"]["environment"]
+    assert superuser["POSTGRES_USER"] == "postgres" and "POSTGRES_PASSWORD" not in superuser
     ports = [port for one in COMPOSE["services"].values() for port in one.get("ports", ())]
     assert ports == ["127.0.0.1:${CARE_PUBLISHED_AT-8000}:8000"]
     assert {".env", "care.env", "keys/"} <= set((ROOT / ".gitignore").read_text().split())
+
+
+def test_the_role_of_the_service_owns_its_database_and_is_no_superuser() -> None:
+    """The script in an empty server, as the image runs it."""
+    with running_postgres() as url:
+        parts = urlsplit(url)
+        script = (ROOT / "ops/compose-database.sh").read_text()
+        for old, new in (("ROLE care", "ROLE own"), ("DATABASE care OWNER care", "DATABASE own OWNER own")):
+            script = script.replace(old, new)  # the role `care` is the superuser of the tests' server
+        done = subprocess.run(
+            ["sh", "-c", script.replace("DATABASE care", "DATABASE own")],
+            env={
+                "PATH": f"{wheel() / VERSION / 'bin'}:{os.environ['PATH']}",
+                "PGHOST": parts.hostname or "",
+                "PGPORT": str(parts.port),
+                "PGPASSWORD": parts.password or "",
+                "POSTGRES_USER": parts.username or "",
+                "CARE_DATABASE_PASSWORD": "it's $own",
+            },
+            capture_output=True,
+            text=True,
+        )
+        own = f"postgresql://own:it%27s%20%24own@{parts.hostname}:{parts.port}/own"
+        role = raw.run(own, "SELECT rolsuper, rolcreatedb, rolcreaterole FROM pg_roles WHERE rolname = 'own'")
+        asyncio.run(migrate(own))
+
+    assert (done.returncode, done.stderr) == (0, "")
+    assert role == [(False, False, False)]

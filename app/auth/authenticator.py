@@ -18,16 +18,26 @@ from app.care.errors import CareError
 from app.db.audit.recorder import AuditRecorder
 from app.db.drivers.interface import Database
 from app.db.sql import OnlyStatement, Statement, Steps, text_parameter
+from app.db.statements.switch import IS_WAITING
 from app.db.tables import CAREGIVER, CLIENT, Contract
 
 FIND_ACCOUNT = {
-    role: Statement(select(*table.c["id", "is_disabled"]).where(table.c.user_name == text_parameter("user")))
+    role: Statement(
+        select(*table.c["id", "is_disabled"], IS_WAITING).where(table.c.user_name == text_parameter("user"))
+    )
     for role, table in ((Role.CAREGIVER, CAREGIVER), (Role.CLIENT, CLIENT))
 }
 
 
 def viewer_for(identity: Identity) -> Steps[Viewer]:
-    return viewer_in((yield OnlyStatement(FIND_ACCOUNT[identity.role], {"user": identity.user})), identity)
+    viewer, _ = yield from finding_account(identity)
+    return viewer
+
+
+def finding_account(identity: Identity) -> Steps[tuple[Viewer, bool]]:
+    """The viewer, and whether changes are rejected because people use the old service."""
+    found: list[Any] = yield OnlyStatement(FIND_ACCOUNT[identity.role], {"user": identity.user})
+    return viewer_in(found, identity), bool(found[0][2])
 
 
 def finding_viewer(identity: Identity) -> Steps[Viewer]:
@@ -55,7 +65,7 @@ def token_in(authorization: str) -> str:
 
 
 USUAL = ("Bearer ", "bearer ")  # of other forms the token is verified each time
-# A disabled account is rejected after this time at most (docs/decisions/0009).
+# After this time at most a disabled account is rejected (docs/decisions/0009), and a switch is known.
 ACCOUNT_CACHE_SECONDS = 5
 RENEWAL_SECONDS = 1
 
@@ -67,6 +77,7 @@ class AcceptedToken:
 
     token: str
     viewer: Viewer
+    is_read_only: bool
     budget: Budget
     application: str
     expiry: float  # of the token, by the wall clock
@@ -132,16 +143,25 @@ class Authenticator:
             budget=account.budget if account else Budget(),
             identifier_limiter=self.identifier_limiter,
             application=account.application if account else "",
+            is_read_only=account.is_read_only if account else False,
         )
 
     async def authenticate(self, token: str, now: datetime) -> AcceptedToken:
         since = self.ticks()
         identity = await self.verifier.identity(token, now)
-        viewer = await self.db.read(viewer_for(identity))
+        viewer, is_read_only = await self.db.read(finding_account(identity))
         budget = self.budgets.of(viewer)
         keys, last = self.verifier.keys.keys, since + ACCOUNT_CACHE_SECONDS
         account = AcceptedToken(
-            token, viewer, budget, identity.application, identity.expiry, last - RENEWAL_SECONDS, last, keys
+            token,
+            viewer,
+            is_read_only,
+            budget,
+            identity.application,
+            identity.expiry,
+            last - RENEWAL_SECONDS,
+            last,
+            keys,
         )
         keys_have_changed = keys is not self.verifier.cached_keys
         if self.verifier.settings.token_cache and not keys_have_changed:

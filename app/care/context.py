@@ -10,7 +10,7 @@ from math import inf
 from typing import TypeVar
 
 from app.care.budgets import KIB, POINTS_PER_STORED_KIB, Budget, IdentifierLimiter
-from app.care.errors import CareError, NotAllowed, NotSignedIn, ResponseTooLong
+from app.care.errors import CareError, NotAllowed, NotSignedIn, ReadOnly, ResponseTooLong
 from app.care.idempotency import IdempotentRequest, performing_once
 from app.db.audit.recorder import MORE_REJECTED_CHANGES, AuditRecorder
 from app.db.audit.records import DONE, About, Record, about_answers, as_text, recorded
@@ -56,9 +56,11 @@ class Context:
     budget: Budget = field(default_factory=Budget)  # of the viewer; by default without a limit
     identifier_limiter: IdentifierLimiter | None = None  # None: no limit
     application: str = ""  # the client software that the token names
+    is_read_only: bool = False  # people still use the old service
     has_changed: bool = False  # a change of this request is committed
     expected_length: float = inf  # of the response in bytes, at most and roughly; inf: unknown
     exempt_length: int = 0  # bytes of the response that have their own limit
+    deprecated: tuple[str, ...] = ()  # schema coordinates that the operation uses
     sealing: Future[bool] | None = None  # of the audit log, once a request; True: more records wait
 
     async def read(self, what: str, access: AccessScope, steps: Steps[Result]) -> Result:
@@ -82,6 +84,8 @@ class Context:
         """Writes one change and its audit record in one transaction. A rejection is recorded on its own; of
         many in a minute only the number is recorded."""
         try:
+            if self.is_read_only:
+                raise ReadOnly
             if self.recorder is not None:
                 steps = recorded(steps, partial(self.record_of, what, DONE))
             result = await self.write_once(steps)

@@ -69,6 +69,13 @@ class KeyInUse(CareError):
     message = "a request with this Idempotency-Key is still in progress"
 
 
+class ReadOnly(CareError):
+    """People use the old service until the switch is declared; a change here would be on the wrong side."""
+
+    code = "READ_ONLY"
+    message = "nothing was changed: until the switch, make changes in the old service"
+
+
 class RateLimited(CareError):
     """The viewer exceeded the points of a minute, or the client identifiers of an hour."""
 
@@ -105,6 +112,7 @@ class Rejected(CareError):
     """A correctable problem with the input; names its members."""
 
     code: ClassVar[UserErrorCode]
+    place: str = ""  # of the item of a list, for the contract whose errors have only a message
 
     def __init__(self, message: str, *members: str) -> None:
         super().__init__(message)
@@ -134,8 +142,9 @@ class NotFound(Rejected):
 
     code = UserErrorCode.NOT_FOUND
 
-    def __init__(self, what: str, *members: str) -> None:
+    def __init__(self, what: str, *members: str, place: str = "") -> None:
         super().__init__(f"{what} not found", *members)
+        self.place = place
 
 
 class NotRunning(Rejected):

@@ -111,7 +111,7 @@ def assigning(
         first = yield from finding_repeated(values, access.now - repeats_within)
         if first is not None:
             return first
-    yield from choosing_books(values, [row[4:] for row in found if row[4] is not None])
+    yield from choosing_books(homework, values, [row[4:] for row in found if row[4] is not None])
     if time_state(bool(is_closed), known_moment(start_date), access.now) is not TimeState.RUNNING:
         raise NotRunning("sessionId")
     new_ids = [row[3] for row in found]
@@ -128,11 +128,15 @@ def fast_path_of(values: Values, repeats_within: timedelta | None) -> FastPath:
     return FastPath(statement, recorded, values)
 
 
-def choosing_books(values: Values, found: Sequence[Sequence[Any]], within: str = "") -> Steps[None]:
+def choosing_books(
+    homework: Homework, values: Values, found: Sequence[Sequence[Any]], within: str = ""
+) -> Steps[None]:
     """Rejects unknown books and marks the others as assigned. `found` are rows of a book's id and whether it
     was ever assigned."""
     if len(found) < len(values["books"]):
-        raise NotFound("book", f"{within}bookIds")
+        known = {row[0] for row in found}
+        place = next(index for index, each in enumerate(homework.book_ids) if each not in known)
+        raise NotFound("book", f"{within}bookIds", place=f"{within}bookIds[{place}]")
     if not all([is_assigned for _, is_assigned in found]):
         yield MARK_BOOKS_ASSIGNED, values
 

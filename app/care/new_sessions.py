@@ -156,7 +156,8 @@ def opening(
         values["client"] = yield from finding_my_client(first.client_id, values)
     if first.homework is not None:
         homework = values_of(first.homework)
-        yield from choosing_books(homework, (yield FIND_BOOKS, homework), "homework.")
+        found = yield FIND_BOOKS, homework
+        yield from choosing_books(first.homework, homework, found, "homework.")
     yield RELATE, values
     made = []
     for one in planned:

@@ -4,13 +4,13 @@ import fcntl
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import click
 
 from app.cli.common import main, settings_or_warn
-from app.db.admin.backup import copy_sqlite
+from app.db.admin.backup import copy_sqlite, marker_of
 from app.db.drivers.interface import DatabaseError, sqlite_path
 
 POSTGRES_ADVICE = (
@@ -37,6 +37,8 @@ def backup(file: Path, force: bool) -> None:
     try:
         with replacing(file) as part:
             copy_with_progress(database, part)
+        with suppress(OSError):  # it may belong to another user; then the metric shows the backup before
+            marker_of(database).touch(mode=0o600)
     except OSError as error:
         raise DatabaseError(f"the backup at {file} cannot be written: {error.strerror}") from None
     click.echo(f"{file}: {file.stat().st_size:,} bytes, integrity checked")

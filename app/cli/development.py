@@ -1,4 +1,4 @@
-"""The commands for development: `demo`, `schema` and `pages`."""
+"""The commands for development: `demo` and `pages`."""
 
 import asyncio
 import time
@@ -47,14 +47,6 @@ def demo(then_serve: bool) -> None:
     click.echo(quickstart_text(f"http://{settings.host}:{settings.port}", tokens))
     if then_serve:
         run_server(settings)
-
-
-@main.command()
-def schema() -> None:
-    """Print the GraphQL schema as SDL."""
-    from app.schema.schema import build_schema, schema_text  # slow to import
-
-    click.echo(schema_text(build_schema()), nl=False)
 
 
 @main.group(cls=Group)

@@ -14,6 +14,14 @@ from app.cli.legacy import moving_over
 from app.db.interchange.load import ImportRejected, importing
 from app.telemetry.wording import OperatorError, counted
 
+map_option = click.option(
+    "--map",
+    "values",
+    type=click.Path(exists=True, path_type=Path),
+    metavar="FILE",
+    help='Values of the recording to replace: {"status": {"EXPIRED": "PENDING"}}.',
+)
+
 
 @main.command("import")
 @click.argument("file", type=click.Path(exists=True, allow_dash=True, path_type=Path))
@@ -31,13 +39,7 @@ from app.telemetry.wording import OperatorError, counted
     metavar="N",
     help="With --remove-gone: the number of rows, above 20 or 2 % of a caregiver's.",
 )
-@click.option(
-    "--map",
-    "values",
-    type=click.Path(exists=True, path_type=Path),
-    metavar="FILE",
-    help='Values of the recording to replace: {"status": {"EXPIRED": "PENDING"}}.',
-)
+@map_option
 def import_command(
     file: Path, is_partial: bool, update: bool, remove_gone: bool, yes_remove: int, values: Path | None
 ) -> None:

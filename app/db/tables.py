@@ -435,12 +435,13 @@ class AuditEntry(SQLModel, table=True):
 
 
 class LegacyUsage(SQLModel, table=True):
-    """Calls of a legacy path by an application on a day; no users are stored."""
+    """Calls of a legacy path, or with a deprecated part of the GraphQL schema, by an application on a day; no
+    users are stored."""
 
     __tablename__ = "legacy_usage"
     __table_args__ = (WITHOUT_ROWID,)
     day: str = code(primary_key=True)  # in UTC, such as 2026-11-21
-    path: str = code(primary_key=True)  # with the HTTP method
+    path: str = code(primary_key=True)  # with the HTTP method; or a schema coordinate
     role: str = code(primary_key=True)  # empty without a valid token
     application: str = code(primary_key=True)
     requests: int = Field(sa_type=BigInteger)
@@ -459,7 +460,8 @@ class LegacyHour(SQLModel, table=True):
 class ImportedRow(SQLModel, table=True):
     """What the last imported recording says about a row, so that a later import finds what has changed since.
 
-    `fingerprint` is empty after the erasure of the client: such a row is never imported again.
+    `fingerprint` is empty after the erasure of the client: such a row is never imported again. Rows of kinds
+    that are no tables are marks: the moment of the newest recording, open conflicts, and the switch.
     """
 
     __tablename__ = "imported_row"

@@ -49,6 +49,7 @@ DRAFT = {"assignmentId": "6", "answers": [{"questionId": "8", "answer": "The wal
 SUBMISSION = {
     "assignmentId": "3",
     "answers": [{"questionId": "4", "answer": "true"}, {"questionId": "5", "answer": "reading\nmusic"}],
+    "revision": 0,
 }
 HOMEWORK = {
     "sessionId": "1",
@@ -79,7 +80,13 @@ EXAMPLES: tuple[Example, ...] = (
         {"input": DRAFT},
         hint="To save again, set revision to that of the draft in the response: another one is a conflict.",
     ),
-    example("client", "Submit answers", "SubmitAnswers", {"input": SUBMISSION}),
+    example(
+        "client",
+        "Submit answers",
+        "SubmitAnswers",
+        {"input": SUBMISSION},
+        hint="If the assignment has a draft, set revision to that of the draft.",
+    ),
     example(
         "client",
         "Watch my reminders",

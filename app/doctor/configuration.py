@@ -70,6 +70,20 @@ def check_production(settings: Settings) -> Iterator[Finding]:
         yield warning("settings", message, "set it to audit, later to enforce")
 
 
+def check_limits(installation: Installation) -> Iterator[Finding]:
+    settings = installation.settings
+    limits = (
+        (settings.points_per_minute, "CARE_RATE_LIMIT", "points a minute"),
+        (settings.identifiers_per_hour, "CARE_IDENTIFIER_LIMIT", "client identifiers an hour"),
+    )
+    each = " and ".join(f"{limit} {unit} ({name})" for limit, name, unit in limits if limit)
+    if each:
+        message = (
+            f"each process allows {each}; divide them by the number of processes, which is not known here"
+        )
+        yield ok("limits", message)
+
+
 def check_keys(installation: Installation) -> Iterator[Finding]:
     settings = installation.settings
     if has_own_keys(settings):  # `keys_for` would create them

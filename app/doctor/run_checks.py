@@ -5,7 +5,13 @@ from collections.abc import Callable, Iterator
 
 from app.db.drivers.factory import open_database
 from app.db.drivers.interface import DatabaseError, DatabaseUnavailable, reason_of, sqlite_path
-from app.doctor.configuration import check_keys, check_settings, check_trusted_documents, check_webhook
+from app.doctor.configuration import (
+    check_keys,
+    check_limits,
+    check_settings,
+    check_trusted_documents,
+    check_webhook,
+)
 from app.doctor.database import check_access, check_database, check_migrations
 from app.doctor.findings import Finding, Installation, Verdict, failed
 from app.doctor.runtime import (
@@ -24,7 +30,8 @@ STATEMENT_SECONDS = 15  # timeout of a statement on PostgreSQL
 def run_checks(settings: Settings) -> list[Finding]:
     with asyncio.Runner() as runner:
         installation = Installation(settings, runner)
-        found = run_each(installation, check_settings, check_keys, check_trusted_documents, check_webhook)
+        found = run_each(installation, check_settings, check_keys)
+        found += run_each(installation, check_trusted_documents, check_webhook, check_limits)
         try:
             installation.db = runner.run(open_database(settings.database, 1, patience=STATEMENT_SECONDS))
         except DatabaseError as error:

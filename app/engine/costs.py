@@ -153,11 +153,15 @@ class CostCalculator:
         points: Polynomial = defaultdict(float)
         length: Polynomial = defaultdict(float)
         names: set[tuple[int, str]] = set()
-        for kind, nodes in self.fields(selection_sets):
+        fields = self.fields(selection_sets)
+        has_data = any(nodes[0].name.value != "__typename" for _, nodes in fields)
+        for kind, nodes in fields:
             name = nodes[0].name.value
             definition = self.schema.get_field(kind, name) if is_composite_type(kind) else None
             weight = weight_of(self.schema, definition, name)
-            points[()] += weight.points
+            # Alone it is the only cost of its object, and under other names there may be many.
+            is_free = has_data and name == response_key(nodes[0]) == "__typename"
+            points[()] += 0 if is_free else weight.points
             is_long = weight.bytes > ASSUMED_BYTES or nodes[0].selection_set is not None
             is_repeated = is_long and (id(kind), name) in names
             names.add((id(kind), name))

@@ -14,6 +14,7 @@ from graphql.validation import ASTValidationRule
 
 from app.caches import BoundedCache
 from app.engine.costs import Costs, costs_of
+from app.engine.deprecated import DeprecatedUse, Parts, find_use
 from app.engine.limits import Limits, count_within, parse_within
 from app.engine.nodes import fragments_of
 from app.engine.validation import validate
@@ -34,6 +35,7 @@ class Document:
     is_paid: bool = False  # its preparation was charged
     found: list[GraphQLError] | None = None  # by validation
     known_costs: dict[str | None, Costs] = field(default_factory=dict)
+    known_uses: dict[str | None, DeprecatedUse | None] = field(default_factory=dict)
 
     def errors(self, rules: Rules, hides_suggestions: bool) -> list[GraphQLError]:
         """Validation errors. Circular fragments are reported alone, as other rules would follow them."""
@@ -60,6 +62,15 @@ class Document:
             fragments = fragments_of(self.ast)
             self.known_costs[name] = costs_of(self.schema, operation, fragments, self.limits)
         return self.known_costs[name]
+
+    def deprecated_use(self, name: str | None, parts: Parts) -> DeprecatedUse | None:
+        """The use of the schema's deprecated parts by an operation. The document must be valid."""
+        operation = self.operation(name) if parts else None
+        if operation is None:
+            return None
+        if name not in self.known_uses:
+            self.known_uses[name] = find_use(self.schema, parts, operation, fragments_of(self.ast))
+        return self.known_uses[name]
 
 
 class DocumentCache:

@@ -33,6 +33,7 @@ from strawberry.types.graphql import OperationType as StrawberryOperationType
 from app.engine.arguments import Call, Variables, root_call
 from app.engine.codegen import CodeGenerator, Completer, Fields
 from app.engine.costs import Costs
+from app.engine.deprecated import DeprecatedUse
 from app.engine.nodes import Fragments, arguments_below, fragments_of, names_of_variables, nodes_of
 
 
@@ -52,6 +53,7 @@ class PreparedOperation:
     kind: StrawberryOperationType
     size: int  # characters of the document
     costs: Costs | None = None
+    deprecated: DeprecatedUse | None = None
     is_own: bool = False  # a document of the service, exempt from limits
     compiled: "CompiledOperation | None" = None  # if it is the same for all variables
 

@@ -21,6 +21,7 @@ from strawberry.types.execution import PreExecutionError
 from strawberry.types.graphql import OperationType
 
 from app.engine.arguments import count_values
+from app.engine.deprecated import deprecated_parts
 from app.engine.documents import Document, DocumentCache, Rules
 from app.engine.executor import (
     CompletingExecutor,
@@ -58,7 +59,8 @@ class PreparingSchema(strawberry.Schema):
     """Returns the same results as Strawberry's, within limits. `prepares=False` turns preparation off.
 
     With limits, the context of a request has a method `charge` for points, and `expected_length`, which is
-    set to the bytes that the response may have.
+    set to the bytes that the response may have. `deprecated` is set to what the operation uses of the
+    deprecated parts of the schema, if it uses any.
     """
 
     rejections: tuple[type[Exception], ...] = ()  # raised by `charge` of a context
@@ -68,6 +70,7 @@ class PreparingSchema(strawberry.Schema):
     ) -> None:
         super().__init__(*args, **options)
         self.engine_options = engine_options or EngineOptions()
+        self.deprecated = deprecated_parts(self._schema)
         self.documents = DocumentCache(self._schema, self.engine_options.limits)
         self.own: set[str] = set()  # documents of the service, exempt from limits
         self.operations = OperationCache()
@@ -108,6 +111,8 @@ class PreparingSchema(strawberry.Schema):
             prepared = prepare(self._schema, self.schema_converter, document.ast, name)
             if prepared is not None and self.engine_options.limits is not None:
                 prepared.costs = document.costs(name)
+            if prepared is not None:
+                prepared.deprecated = document.deprecated_use(name, self.deprecated)
         except (GraphQLError, RecursionError):
             return None
         return prepared
@@ -176,6 +181,8 @@ class PreparingSchema(strawberry.Schema):
                 if rejection := self.rejection_of(points, variables, text in self.own, context.context):
                     return rejection
             context.pre_execution_errors = [*self.errors_in(document, context.validation_rules)]
+            if not context.pre_execution_errors and (use := document.deprecated_use(name, self.deprecated)):
+                context.context.deprecated = use.with_values(variables)
         except GraphQLError as rejection:
             return rejection.with_traceback(None)  # its frames hold the context, which gets the error
         return None
@@ -249,6 +256,8 @@ class PreparingSchema(strawberry.Schema):
             context_value.expected_length = length
             if rejection := self.rejection_of(points, variable_values, prepared.is_own, context_value):
                 return PreExecutionError(None, [rejection], extensions=self.cost_extension(points))
+        if prepared.deprecated is not None:
+            context_value.deprecated = prepared.deprecated.with_values(variable_values)
         result = await self.execute_prepared(
             prepared, query, variable_values, context_value, operation_name, operation_extensions
         )

@@ -32,6 +32,7 @@ class Failure(Enum):
     KEY_TAKEN = errors.KeyTaken.code, 422, 422, 422, RESULT, FINAL
     OVERLOADED = errors.CannotVerify.code, 503, 503, 503, RESULT, RETRY, DatabaseUnavailable, NotEnoughMemory
     OUTCOME_UNKNOWN = "OUTCOME_UNKNOWN", 503, 503, 503, RESULT, RETRY, OutcomeUnknown
+    READ_ONLY = errors.ReadOnly.code, 503, 503, 503, RESULT, RETRY
     TOO_COSTLY = errors.ResponseTooLong.code, 422, 400, 400, RESULT, FINAL  # a smaller page is possible
     RATE_LIMITED = errors.RateLimited.code, 429, 429, 429, RESULT, RETRY
     NOT_PARSED = "GRAPHQL_PARSE_FAILED", 400, 200, NONE, RESULT, FINAL

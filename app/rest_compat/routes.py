@@ -35,11 +35,11 @@ from app.http.messages import (
 )
 from app.rest_compat import bodies
 from app.rest_compat.homework import read_homework
-from app.rest_compat.usage import Usage
 from app.schema.schema import Schema
 from app.schema.types.lists import LARGEST_INT
 from app.schema.types.scalars import read_number
 from app.telemetry import counters
+from app.usage.counts import Usage
 
 FOLDER = Path(__file__).parent / "documents"
 CLIENT_SESSIONS, CAREGIVER_ASSIGNMENTS, CAREGIVER_ASSIGNMENT, ASSIGN_HOMEWORK = (
@@ -112,7 +112,9 @@ def build_legacy(
         homework = read_homework(body, zone)
         payload = await schema.resolve(ASSIGN_HOMEWORK, {"input": homework}, ctx)
         if errors := payload.user_errors:
-            raise RequestRejected(errors[0].message, BY_CODE[errors[0].code])
+            first = errors[0]
+            message = f"{first.message}: {first.place}" if first.place else first.message
+            raise RequestRejected(message, BY_CODE[first.code])
         return {"message": payload.message}
 
     async def list_page(ctx: Context, scope: Scope, document: str, body: bodies.Body) -> dict[str, Any]:

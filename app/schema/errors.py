@@ -29,6 +29,7 @@ class UserError:
     message: str = strawberry.field(
         description="A fixed message for developers, without input values. Show users your own text."
     )
+    place: strawberry.Private[str] = ""
 
 
 def user_errors(rejection: Rejected) -> list[UserError]:
@@ -40,7 +41,10 @@ def user_errors(rejection: Rejected) -> list[UserError]:
             for each in rejection.wrong
         ]
     paths: list[list[str] | None] = [member.split(".") for member in rejection.members] or [None]
-    return [UserError(code=rejection.code, field=path, message=rejection.message) for path in paths]
+    return [
+        UserError(code=rejection.code, field=path, message=rejection.message, place=rejection.place)
+        for path in paths
+    ]
 
 
 def path_of_answer(wrong: WrongAnswer) -> list[str]:

@@ -1,4 +1,4 @@
-// One assignment: its feedback, and the draft while it is pending.
+// One assignment: its feedback, and the draft until it is submitted.
 
 import { useQuery } from "@apollo/client/react";
 import { DraftForm } from "./DraftForm.tsx";
@@ -22,6 +22,7 @@ export function Assignment({ id }: { id: string }) {
         {assignment.name}
       </h2>
       <div aria-live="polite">
+        {assignment.status === "COMPLETE" && <p>Submitted</p>}
         {assignment.feedbacks.map(({ id, text }) => (
           <blockquote key={id}>{text}</blockquote>
         ))}

@@ -1,14 +1,14 @@
-// Saves a draft. If another window saved it first, the person sees both texts and chooses.
+// Saves a draft or submits it. If another window saved it first, the person sees both texts and chooses.
 
 import { useMutation } from "@apollo/client/react";
 import { useState } from "react";
 import type { AssignmentQuery, DraftFragment, UserErrorCode } from "../made/typescript/graphql.ts";
 import { Field } from "./Field.tsx";
-import { SAVE_DRAFT } from "./operations.ts";
+import { SAVE_DRAFT, SUBMIT } from "./operations.ts";
 
 type Answers = Record<string, string>; // by question id
 
-/** What the person typed, the revision that it is based on, and the idempotency key of its save. */
+/** What the person typed, the revision that it is based on, and the idempotency key of its requests. */
 interface Edit {
   answers: Answers;
   revision: number;
@@ -22,6 +22,7 @@ function answersOf(draft: DraftFragment | null): Answers {
 }
 
 function textOf(code: UserErrorCode): string {
+  if (code === "INCOMPLETE") return "This question must be answered.";
   if (code === "UNREADABLE") return "This answer has the wrong format.";
   if (code === "WRONG_STATE" || code === "NOT_RUNNING") return "This homework cannot be answered now.";
   return "This could not be saved."; // also for codes of later versions
@@ -34,30 +35,33 @@ interface Props {
 
 export function DraftForm({ assignment: { id: assignmentId, book, draft: stored }, reload }: Props) {
   const [edit, setEdit] = useState<Edit>(); // without it, the form shows the stored draft, which events update
-  const [save, { data, error, loading, reset }] = useMutation(SAVE_DRAFT, { errorPolicy: "all" });
+  const [save, saved] = useMutation(SAVE_DRAFT, { errorPolicy: "all" });
+  const [submit, submitted] = useMutation(SUBMIT, { errorPolicy: "all" });
+  const { data, error, loading } = submitted.called ? submitted : saved;
   const answers = edit?.answers ?? answersOf(stored);
-  const result = data?.saveAnswers;
+  const result = data?.payload;
   const isConflict = result?.userErrors.some(({ code }) => code === "DRAFT_CONFLICT");
   const problems = isConflict ? [] : (result?.userErrors ?? []);
 
-  async function submit(sent: Edit) {
+  async function send(isFinal: boolean, sent = edit ?? edited(answers, stored?.revision)) {
+    reset();
+    setEdit(sent);
     const input = {
       assignmentId,
       answers: Object.entries(sent.answers).map(([questionId, answer]) => ({ questionId, answer })),
       revision: sent.revision,
     };
     // If no response arrives, the next attempt has the same key: the service executes it once.
-    const context = { headers: { "Idempotency-Key": sent.key } };
-    const { data } = await save({ variables: { input }, context });
-    if (!data || data.saveAnswers.userErrors.length) return;
-    const revision = data.saveAnswers.draft?.revision; // also the base of what was typed during the save
+    const context = { headers: { "Idempotency-Key": `${isFinal ? "submit" : "save"}-${sent.key}` } };
+    const { data } = await (isFinal ? submit : save)({ variables: { input }, context });
+    if (!data || data.payload.userErrors.length) return;
+    const revision = data.payload.draft?.revision; // also the base of what was typed during the save
     setEdit((latest) => (latest && latest.key !== sent.key ? edited(latest.answers, revision) : undefined));
   }
 
-  function keepMine() {
-    const mine = edited(answers, result?.draft?.revision);
-    setEdit(mine);
-    void submit(mine);
+  function reset() {
+    saved.reset();
+    submitted.reset();
   }
 
   function takeTheirs() {
@@ -70,7 +74,7 @@ export function DraftForm({ assignment: { id: assignmentId, book, draft: stored 
     <form
       onSubmit={(event) => {
         event.preventDefault();
-        void submit(edit ?? edited(answers, stored?.revision));
+        void send(false);
       }}
     >
       {book.questions.map((question) => (
@@ -86,7 +90,7 @@ export function DraftForm({ assignment: { id: assignmentId, book, draft: stored 
         <section role="alert">
           <h3>Another window saved this draft</h3>
           <Differences questions={book.questions} mine={answers} theirs={answersOf(result.draft)} />
-          <button type="button" onClick={keepMine}>
+          <button type="button" onClick={() => void send(false, edited(answers, result.draft?.revision))}>
             Save mine
           </button>
           <button type="button" onClick={takeTheirs}>
@@ -94,10 +98,15 @@ export function DraftForm({ assignment: { id: assignmentId, book, draft: stored 
           </button>
         </section>
       ) : (
-        <button>Save draft</button>
+        <p>
+          <button disabled={loading}>Save draft</button>{" "}
+          <button type="button" disabled={loading} onClick={() => void send(true)}>
+            Submit
+          </button>
+        </p>
       )}
       {problems[0] && <p role="alert">Not saved. {textOf(problems[0].code)}</p>}
-      {error && <p role="alert">Not saved. Check the connection and save again.</p>}
+      {error && <p role="alert">Not saved. Check the connection and try again.</p>}
       <p role="status">{loading ? "Saving…" : edit ? "Not saved yet" : result ? "Saved" : ""}</p>
     </form>
   );

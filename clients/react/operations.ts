@@ -51,7 +51,17 @@ export const ASSIGNMENT = graphql(`
 
 export const SAVE_DRAFT = graphql(`
   mutation SaveDraft($input: SaveAnswersInput!) {
-    saveAnswers(input: $input) {
+    payload: saveAnswers(input: $input) {
+      assignment { ...Row }
+      draft { ...Draft }
+      userErrors { code field }
+    }
+  }
+`);
+
+export const SUBMIT = graphql(`
+  mutation Submit($input: SubmitAnswersInput!) {
+    payload: submitAnswers(input: $input) {
       assignment { ...Row }
       draft { ...Draft }
       userErrors { code field }

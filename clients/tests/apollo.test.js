@@ -130,6 +130,13 @@ test("Apollo Client: a subscription tells of homework that is assigned, by graph
   );
 });
 
+test("Apollo Client: an error of a subscription arrives in `next`", async () => {
+  const { data, error } = await firstValueFrom(client.subscribe({ query: CHANGES, variables: { after: "nothing" } }));
+
+  assert.equal(data, undefined);
+  assert.deepEqual(codes(error), ["NOT_FOUND"]);
+});
+
 test("Apollo Client: what is not there is null, and an error with its code", async () => {
   const answer = await client.query({ query: SESSION, variables: { id: "999" }, errorPolicy: "all" });
 

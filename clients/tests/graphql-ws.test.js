@@ -76,6 +76,54 @@ test("graphql-ws: a wrong token closes the connection with 4403, and another tok
   await client.dispose();
 });
 
+test("graphql-ws: a socket is opened when its token is there, and a failure to get one is repeated", async () => {
+  let opened = 0;
+  class Counted extends WebSocket {
+    constructor(address, protocol) {
+      super(address, protocol);
+      opened += 1;
+    }
+  }
+  const before = [];
+  const client = overSocket(
+    graphql,
+    async () => {
+      before.push(opened);
+      if (before.length === 1) throw new Error("no token yet");
+      return jonas;
+    },
+    Counted,
+  );
+
+  const { value } = await client.iterate({ query: "{ viewer { role } }" }).next();
+
+  assert.deepEqual(value.data, { viewer: { role: "CLIENT" } });
+  assert.deepEqual(before, [0, 1]);
+  await client.dispose();
+});
+
+test("graphql-ws: a closed client sends no token, whether a subscription waits or begins", async () => {
+  const messages = [];
+  class Noted extends WebSocket {
+    send(message) {
+      messages.push(JSON.parse(message).type);
+      super.send(message);
+    }
+  }
+  const client = overSocket(graphql, async () => "nobody", Noted);
+  const ended = () =>
+    new Promise((complete, error) => client.subscribe({ query: "{ viewer { role } }" }, { next: error, error, complete }));
+  const rejected = new Promise((tell) => client.on("closed", tell));
+  const waiting = ended();
+  await rejected; // it connects again in a few seconds
+
+  const closing = client.dispose();
+  await Promise.all([waiting, closing]);
+  await ended();
+
+  assert.deepEqual(messages, ["connection_init"]);
+});
+
 test("graphql-ws: a wrong document is an error of its own, and the connection stays", async () => {
   const client = overSocket(graphql, async () => caregiver);
   const asked = client.iterate({ query: "subscription { nothing }" });

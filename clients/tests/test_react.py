@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 import signal
 import subprocess
 from collections.abc import Iterator
@@ -49,9 +50,12 @@ def page(program: Path) -> Iterator[Page]:
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The address of the build, on another origin than the service."""
-    folder = tmp_path_factory.mktemp("built")
-    build = [*VITE, "build", "--logLevel", "warn", "--outDir", str(folder), str(HERE / "react")]
+    """The address of the build of a copy, on another origin than the service."""
+    copy, folder = tmp_path_factory.mktemp("copy"), tmp_path_factory.mktemp("built")
+    for name in ("react", "setups", "made"):
+        shutil.copytree(HERE / name, copy / name)
+    (copy / "node_modules").symlink_to(HERE / "node_modules")
+    build = [*VITE, "build", "--logLevel", "warn", "--outDir", str(folder), str(copy / "react")]
     subprocess.run(build, env=VARIABLES, check=True, timeout=60)
     handler = partial(SimpleHTTPRequestHandler, directory=str(folder))
     with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
@@ -207,6 +211,39 @@ def test_the_second_of_two_tabs_gets_both_texts_and_a_choice(built: str, page: P
         page.click(button("Save draft"))
         page.click(button("Use the other one"))
         page.until(f"{text}.value === 'The snow' && !{role('alert')}")
+        assert (faults(page), faults(other)) == ([], [])
+
+
+def test_a_submission_names_a_missing_answer_and_a_draft_of_another_tab(built: str, page: Page) -> None:
+    def choose(one: Page, answer: str) -> None:
+        changed = "dispatchEvent(new Event('change', { bubbles: true }))"
+        one.evaluate(f"{choice}.value = '{answer}'; {choice}.{changed}")
+        one.until(f"{role('status')}.endsWith('Not saved yet')")
+
+    choice = field("Did you put screens away")
+    with opened_tab(page) as other:
+        for one in (page, other):
+            sign_in(one, built)
+            one.click(button("Evening routine"))
+            one.until(choice)
+        page.click(field("music"))
+        page.click(button("Submit"))
+        page.until(f"{role('alert')} === 'Not saved. This question must be answered.'")
+        assert page.evaluate(f"{choice}.nextSibling.innerText") == "This question must be answered."
+
+        choose(other, "false")
+        other.click(button("Save draft"))
+        other.until(f"{role('status')}.endsWith('Saved')")
+        choose(page, "true")
+        page.click(button("Submit"))
+        page.until(button("Save mine"))
+        page.click(button("Save mine"))
+        page.until(f"{role('status')}.endsWith('Saved') && !{role('alert')}")
+
+        page.click(button("Submit"))
+        for one in (page, other):  # the other by an event
+            one.until("document.querySelector('article').innerText.endsWith('Submitted')")
+            assert not one.evaluate(f"!!{button('Submit')} || !!{button('Save draft')}")
         assert (faults(page), faults(other)) == ([], [])
 
 

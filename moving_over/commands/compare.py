@@ -11,11 +11,19 @@ import orjson
 
 from app.cli.common import settings_or_warn
 from app.telemetry.wording import counted
-from moving_over.body_diff import MISSING, Difference, Likeness, kind_of, printable, shown_values
+from moving_over.body_diff import (
+    MISSING,
+    Difference,
+    Likeness,
+    Masks,
+    kind_of,
+    printable,
+    read_masks,
+    shown_values,
+)
 from moving_over.commands import shared
 from moving_over.comparison import HEADERS, CallResult, Comparison, Outcome, Service
 from moving_over.http_client import read_address
-from moving_over.masks import Masks, read_masks
 
 MAX_SHOWN = 20  # differences per call
 PUBLIC_HEADERS = ("content-type", "content-encoding", "allow")  # contain no personal data
@@ -86,7 +94,8 @@ def compare(
             if as_json:
                 shown.append(to_object(compared, values))
             else:
-                clear_bar()
+                if sys.stderr.isatty():  # the next call draws the bar again
+                    click.echo("\r\x1b[K", err=True, nl=False)
                 click.echo("\n".join(lines_of(compared, values)))
     print_summary(counts, masks, shown, as_json)
     if counts[Outcome.FAILED] or not (counts[Outcome.SAME] + counts[Outcome.DIFFERENT]):
@@ -100,15 +109,6 @@ def warn(comparison: Comparison) -> None:
             click.echo(f"warning: tokens are sent to the {side.name} service unencrypted", err=True)
     if comparison.with_changes:
         click.echo("warning: calls that change data are sent to all services", err=True)
-
-
-def clear_bar() -> None:
-    """Clears the bar before a line is printed; the next call draws it again."""
-    if sys.stderr.isatty():
-        click.echo("\r\x1b[K", err=True, nl=False)
-
-
-# --- what is printed ------------------------------------------------------------------------------
 
 
 def lines_of(compared: CallResult, shows_values: bool) -> Iterator[str]:
@@ -138,10 +138,7 @@ def arrow(one: Difference, shows_values: bool) -> str:
 def to_object(compared: CallResult, shows_values: bool) -> dict[str, Any]:
     call = compared.call
     return {
-        "line": call.line,
-        "method": call.method,
-        "path": call.path,
-        "role": call.role,
+        **{name: getattr(call, name) for name in ("line", "method", "path", "role")},
         "outcome": compared.outcome,
         "reason": compared.reason or None,
         "status": {"old": compared.statuses[0] or None, "new": compared.statuses[1] or None},

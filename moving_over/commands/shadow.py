@@ -15,11 +15,11 @@ import orjson
 from app.cli.client_data import open_output
 from app.cli.common import Group, WholeNumber, settings_or_warn
 from app.cli.serve import exit_normally, reject_taken_port
+from moving_over.body_diff import read_masks
 from moving_over.commands import shared
 from moving_over.commands.compare import MASK, warn
 from moving_over.comparison import HEADERS, Comparison, Service
 from moving_over.http_client import read_address
-from moving_over.masks import read_masks
 from moving_over.shadow import MAX_HEAD, Shadow, create_proxy
 from moving_over.shadow_counts import COMPARED, Counts, read_counts
 

@@ -14,10 +14,9 @@ from moving_over.body_diff import printable
 from moving_over.extraction import Gaps, Recording, extract
 from moving_over.pages import Reading, read_values
 from moving_over.recorded_calls import Call, read_calls, size_of
-from moving_over.remaining_work import RemainingWork
+from moving_over.recorded_rows import RemainingWork
 from moving_over.tokens import UserToken, read_tokens
 
-MAP = 'Values to replace: {"status": {"EXPIRED": "PENDING"}}.'
 MAX_SHOWN = 10  # lines below each heading
 
 caregivers_option = click.option(
@@ -28,9 +27,6 @@ clients_option = click.option(
 )
 timeout_option = click.option(
     "--timeout", type=click.FloatRange(0.1, 600), default=30, show_default=True, metavar="SECONDS"
-)
-map_option = click.option(
-    "--map", "values", type=click.Path(exists=True, path_type=Path), metavar="FILE", help=MAP
 )
 at_once_option = click.option("--at-once", type=WholeNumber(1, 16), default=4, show_default=True, metavar="N")
 

@@ -244,12 +244,13 @@ def test_a_legacy_call_in_the_list_of_requests_opens_as_its_operation(served: Se
     assert_no_errors_and_no_foreign_requests(served, page)
 
 
-def test_a_phone_shows_a_long_query_and_no_key_that_it_lacks(served: Served, page: Page) -> None:
+def test_a_phone_shows_a_long_query_all_tools_and_no_key_that_it_lacks(served: Served, page: Page) -> None:
     page.send("Emulation.setTouchEmulationEnabled", enabled=True)
     page.send(
         "Emulation.setEmulatedMedia",
         features=[{"name": "pointer", "value": "coarse"}, {"name": "hover", "value": "none"}],
     )
+    allow_clipboard(served, page)
     opened_graphiql(served, page, 390, 844)
     page.save_screenshot(SCREENSHOTS / "graphiql-15-phone.png")
     assert page.evaluate("document.querySelector('.hint').textContent") == "Run the operation with ▶"
@@ -262,4 +263,14 @@ def test_a_phone_shows_a_long_query_and_no_key_that_it_lacks(served: Served, pag
     page.until(f"{active}.querySelector('.graphiql-tab-button').textContent === 'AssignHomework'")
     assert page.evaluate(f"{active}.getBoundingClientRect().right <= innerWidth")
     page.save_screenshot(SCREENSHOTS / "graphiql-16-phone-variables.png")
+    tools = (
+        "[...document.querySelectorAll('.graphiql-toolbar button')].map((one) => one.getBoundingClientRect())"
+    )
+    editor = "document.querySelector('.graphiql-query-editor .graphiql-editor').getBoundingClientRect()"
+    assert page.evaluate(
+        f"{tools}.every(({{width, right, bottom}}) => width && right <= innerWidth && bottom <= {editor}.top)"
+    )
+    assert copied(page, "Copy link (without the token)").startswith(f"{served.url}/graphql#query=")
+    page.until(f"!{button('Copied')}")
+    assert copied(page, "Copy as curl (without the token)").startswith("curl ")
     assert STORED and page.errors == []

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from app.db.admin.backup import marker_of
 from app.db.admin.migrate import migrate, newest_version
 from app.db.drivers.interface import sqlite_path
 from app.settings import Settings
@@ -36,7 +37,9 @@ def file(command: Command, settings: Settings, tmp_path: Path) -> Path:
 def files(settings: Settings) -> dict[str, bytes]:
     """The files of the database and of replaced ones."""
     path = sqlite_path(settings.database)
-    return {one.name: one.read_bytes() for one in path.parent.glob(f"{path.name}*") if one.is_file()}
+    found = {one.name: one.read_bytes() for one in path.parent.glob(f"{path.name}*") if one.is_file()}
+    found.pop(marker_of(path).name, None)
+    return found
 
 
 def aside(settings: Settings) -> Path:

@@ -10,7 +10,10 @@ from tests.live.processes import environment
 
 pytestmark = pytest.mark.sqlite_only
 
-REPORT = "Report the usage of the legacy paths; exit code 0: unused, 1: used, 3: unknown."
+COMMANDS = (
+    "report Report the usage of the legacy paths; exit code 0: unused, 1: used, 3: unknown. "
+    "switch Declare that people use this service instead of the old one: it accepts their changes."
+)
 NOT_INSTALLED = "moving over needs the package moving_over, which is not installed"
 
 
@@ -35,11 +38,11 @@ def run(*words: str, missing: str = "moving_over") -> tuple[int, str, str]:
     return found.returncode, found.stdout, found.stderr
 
 
-def test_the_report_is_left() -> None:
+def test_the_report_and_the_switch_are_left() -> None:
     code, shown, errors = run("legacy", "--help")
 
     assert (code, errors) == (0, "")
-    assert " ".join(shown.partition("Commands:")[2].split()) == f"report {REPORT} {NOT_INSTALLED}"
+    assert " ".join(shown.partition("Commands:")[2].split()) == f"{COMMANDS} {NOT_INSTALLED}"
     assert run("legacy", "report", "--help")[0] == 0
 
 

@@ -22,12 +22,13 @@ def test_a_service_without_problems_passes_every_check(healthy: dict[str, str]) 
     assert result.exit_code == 0
     lines = result.stdout.splitlines()
     assert lines[-1] == "0 failed, 0 warnings"
-    assert [line[:22] for line in lines[:3]] == [
+    assert [line[:22] for line in lines[:4]] == [
         "OK      settings: prod",
         "OK      keys: 1 key to",
         "OK      webhook: none",
+        "OK      limits: each p",
     ]
-    assert len(lines) == 11
+    assert len(lines) == 12
 
 
 def test_advice_follows_each_finding(healthy: dict[str, str]) -> None:
@@ -103,6 +104,22 @@ def test_risky_settings_are_reported(
     diagnose: Diagnose, changed: dict[str, str], found: list[tuple[str, str]]
 ) -> None:
     assert diagnose("settings", **changed) == found
+
+
+def test_the_limits_of_each_process_are_named(diagnose: Diagnose) -> None:
+    divide = "divide them by the number of processes, which is not known here"
+
+    assert diagnose("limits") == [
+        (
+            "ok",
+            "each process allows 300000 points a minute (CARE_RATE_LIMIT) and 30 client identifiers an hour "
+            f"(CARE_IDENTIFIER_LIMIT); {divide}",
+        )
+    ]
+    assert diagnose("limits", rate_limit="0", identifier_limit="10") == [
+        ("ok", f"each process allows 10 client identifiers an hour (CARE_IDENTIFIER_LIMIT); {divide}")
+    ]
+    assert diagnose("limits", rate_limit="0", identifier_limit="0") == []
 
 
 def test_a_relative_database_path_is_reported(

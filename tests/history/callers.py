@@ -101,6 +101,8 @@ class Caller:
                 key = f"key-{next(self.history.keys)}" if self.chance.random() < 0.5 else None
                 name = f"{self.session} new {next(self.history.names)}" if verb == "open" else name
                 self.change(Change(verb, name, key, arguments))
+                if verb == "close":  # while reminders that it has to skip are not due yet
+                    self.look(name)
 
     def sessions(self) -> list[Name]:
         """The first session of its caregiver and client, and all that the caregiver has opened since."""
@@ -148,7 +150,9 @@ class Caller:
         return (number,)
 
     def reminders(self, start: int, end: int) -> tuple[datetime, ...]:
-        """In the past, or if there is time soon; those have moments of their own."""
+        """In the past, or if there is time soon or never; those of soon have moments of their own."""
+        if end == FAR and self.chance.random() < 0.3:
+            return (moment(FAR),)
         if end < FAR or self.chance.random() < OFTEN:
             return tuple(sorted({moment(start + self.chance.randint(0, 9)) for _ in range(2)}))
         return (datetime.now(UTC) + timedelta(seconds=self.chance.uniform(0.2, 2)),)
@@ -314,7 +318,7 @@ class Caller:
     def note_deadlines(self, change: Change, call: Call) -> None:
         moments = change.arguments[-1] if change.verb in ("assign", "remind") else ()
         self.history.deadlines[change.session] += [
-            Deadline(change.arguments[0], each, call) for each in moments if each > LATER
+            Deadline(change.arguments[0], each, call) for each in moments if LATER < each < moment(FAR)
         ]
 
 

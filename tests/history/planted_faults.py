@@ -210,10 +210,6 @@ def reminders_do_not_move_with_their_session() -> None:
     leaving_out(sessions.MOVE_REMINDERS)
 
 
-def closed_sessions_keep_their_reminders() -> None:
-    leaving_out(sessions.SKIP_REMINDERS_OF_SESSION)
-
-
 def due_reminders_are_sent_without_an_event() -> None:
     leaving_out(dispatch.INSERT_REMINDER_EVENTS)
 
@@ -234,6 +230,5 @@ FAULTS: dict[str, Callable[[], None]] = {
     "batches are delivered before their commit": batches_are_delivered_before_their_commit,
     "homework is added again after an unknown outcome": homework_is_added_again_after_an_unknown_outcome,
     "reminders do not move with their session": reminders_do_not_move_with_their_session,
-    "closed sessions keep their reminders": closed_sessions_keep_their_reminders,
     "due reminders are sent without an event": due_reminders_are_sent_without_an_event,
 }

@@ -3,8 +3,7 @@
 import pytest
 
 from moving_over import LegacyMigrationError
-from moving_over.body_diff import MISSING, Difference, Likeness, compare_bodies, shown_values
-from moving_over.masks import read_masks
+from moving_over.body_diff import MISSING, Difference, Likeness, compare_bodies, read_masks, shown_values
 
 DEEP = b"[" * 1000 + b"%d" + b"]" * 1000
 ALIKE = {

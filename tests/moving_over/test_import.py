@@ -7,13 +7,15 @@ import orjson
 import pytest
 
 from app.db.session_counters import differences
+from app.db.statements.switch import SwitchState, reading_switch
 from app.settings import Settings
 from tests.callers import load, run_read
 from tests.cli.conftest import Command, assert_rejected
 from tests.db import raw
-from tests.factories import a_book, a_caregiver, a_client, a_module
+from tests.factories import a_book, a_caregiver, a_client, a_module, a_session, people
 from tests.moving_over.conftest import serving
-from tests.moving_over.recordings import Change, Line, in_body, item, several, without, write_lines
+from tests.moving_over.recordings import PATHS, Change, Line, in_body, item, several, without, write_lines
+from tests.rest_compat.legacy import homework
 
 pytestmark = pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
 
@@ -98,6 +100,7 @@ def test_data_that_the_pages_lack_is_null_or_empty(
     settings: Settings, command: Command, tmp_path: Path, complete: list[Line]
 ) -> None:
     command("import", str(write_lines(tmp_path / "recording.jsonl", complete)))
+    command("legacy", "switch")
     query = """{
       assignments { nodes { legacyId endDate lateness { state } reminders { id } feedbacks { id } } }
       sessions(timeState: COMPLETED) { nodes { closeDate } }
@@ -131,6 +134,36 @@ def test_data_that_the_pages_lack_is_null_or_empty(
     assert extended == {
         "extendAssignment": {"assignment": {"endDate": "2026-12-24T10:00:00Z"}, "userErrors": []}
     }
+
+
+def switch_of(settings: Settings) -> SwitchState | None:
+    return run_read(settings.database, reading_switch())
+
+
+def test_an_import_into_a_database_without_sessions_waits_for_the_switch(
+    settings: Settings, command: Command, tmp_path: Path, complete: list[Line]
+) -> None:
+    file = str(write_lines(tmp_path / "recording.jsonl", complete))
+    with serving(settings) as new:
+        before = switch_of(settings)
+        assert command("import", file).exit_code == 0
+        waiting = switch_of(settings)
+        rejected = new.as_caregiver(1).put(PATHS["caregiver"], json=homework())
+
+    assert (before, waiting) == (None, SwitchState.WAITING)
+    assert (rejected.status_code, rejected.json()["message"]) == (
+        503, "nothing was changed: until the switch, make changes in the old service"
+    )  # fmt: skip
+
+
+def test_a_service_in_use_accepts_changes_after_an_import(
+    settings: Settings, command: Command, tmp_path: Path, complete: list[Line]
+) -> None:
+    load(settings.database, [*people(), a_session(50)])
+
+    result = command("import", str(write_lines(tmp_path / "recording.jsonl", complete)), "--partial")
+
+    assert (result.exit_code, switch_of(settings)) == (0, None)
 
 
 def test_equal_people_and_books_may_be_stored_already(

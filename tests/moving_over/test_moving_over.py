@@ -17,11 +17,13 @@ from app.settings import Settings
 from tests import keys, pages
 from tests.callers import load
 from tests.cli.conftest import Command
+from tests.db import raw
 from tests.factories import a_world
 from tests.moving_over.conftest import serving
 from tests.moving_over.recordings import PATHS
 from tests.moving_over.services import Request, Response, fake_service, forwarding_to
 from tests.moving_over.shadows import shadowing
+from tests.moving_over.stand_in import OldService
 from tests.rest_compat.legacy import homework
 
 pytestmark = [pytest.mark.live, pytest.mark.parametrize("kind", ["sqlite"], indirect=True)]
@@ -95,15 +97,20 @@ def test_the_commands_of_the_page_print_what_it_shows(
     )
     printed = []
     with ExitStack() as stack:
-        old, new = (stack.enter_context(serving(each)) for each in (settings, new_settings))
-        addresses = (stack.enter_context(fake_service(forwarding_to(each.client))) for each in (old, new))
+        uncached = new_settings.model_copy(update={"token_cache": 0})  # the switch counts at once
+        old, new = (stack.enter_context(serving(each)) for each in (settings, uncached))
+        services = (OldService(forwarding_to(each.client)) for each in (old, new))
+        addresses = (stack.enter_context(fake_service(each)) for each in services)
         runbook = Runbook(command, *addresses, new_settings.database, tmp_path)
-        for number, (line, shown) in enumerate(commands, 1):
-            if number == len(commands):
-                assert new.as_caregiver(1).put(PATHS["caregiver"], json=homework()).status_code == 200
+        for line, shown in commands:
+            if "recording-2 --caregivers" in line:
+                for name, each in (("There", settings), ("Here", new_settings)):
+                    raw.run(each.database, f"UPDATE session SET description = '{name}' WHERE id = 5")
             printed.append((line, runbook.run(line), shown))
+            if line == "legacy switch":
+                assert new.as_caregiver(1).put(PATHS["caregiver"], json=homework()).status_code == 200
 
-    assert len(printed) == 9
+    assert len(printed) == 14
     assert [line for line, real, shown in printed if not is_shown(real, shown)] == [], printed
 
 

@@ -14,10 +14,10 @@ from prometheus_client import CollectorRegistry, generate_latest
 
 from app.cli import main
 from app.http.paths import GET_CAREGIVER_ASSIGNMENT, LIST_CLIENT_SESSIONS
+from moving_over.body_diff import read_masks
 from moving_over.comparison import HEADERS, Comparison, Service
 from moving_over.http_client import Connection, read_address
 from moving_over.http_client import Response as Received
-from moving_over.masks import read_masks
 from moving_over.recorded_calls import Call
 from moving_over.shadow import MAX_BYTES, MAX_WAITING, MAX_WAITING_BYTES, SAMPLE, Shadow, application_in
 from moving_over.shadow_counts import MAX_SERIES, Counts, read_counts

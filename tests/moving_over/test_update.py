@@ -436,8 +436,8 @@ def test_reconcile_names_what_differs_without_a_change(pair: Pair) -> None:
     assert pair.run("legacy", "reconcile", recording) == (
         0,
         [
-            "not compared: end dates, close dates, reminders, drafts, feedback texts, earlier attempts, "
-            "own scores",
+            "not compared: seconds, end dates, close dates, reminders, drafts, feedback texts, earlier "
+            "attempts, scores of answer sets, questions, retired books, disabled accounts",
             "caregiver\t2 recorded\t2 here",
             "client\t2 recorded\t2 here",
             "module\t1 recorded\t1 here",

@@ -219,6 +219,7 @@ DECIDED = {
     "EXPIRED": 404,  # there are no subscriptions on these paths
     "OVERLOADED": 503,
     "OUTCOME_UNKNOWN": 503,
+    "READ_ONLY": 503,
     "INTERNAL": 500,
 }
 

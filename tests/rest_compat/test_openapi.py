@@ -141,7 +141,7 @@ KEY = {"idempotency-key": "a-key"}
 REQUESTS: dict[tuple[str, str, str, str], tuple[str, str, dict[str, Any]]] = {
     ("GET", SESSIONS, "200", "nullMembers"): ("client", "?time-state=FUTURE", {}),
     ("GET", SESSIONS, "200", "running"): ("client", "?time-state=RUNNING&size=1", {}),
-    ("GET", SESSIONS, "200", "none"): ("client", "?time-state=COMPLETED", {}),
+    ("GET", SESSIONS, "200", "none"): ("another client", "?time-state=COMPLETED", {}),
     ("GET", SESSIONS, "400", "timeState"): ("client", "?time-state=running", {}),
     ("GET", ASSIGNMENTS, "200", "completed"): ("caregiver", "?time-state=COMPLETED", {}),
     ("GET", ASSIGNMENTS, "200", "none"): ("caregiver", "?time-state=FUTURE", {}),
@@ -195,11 +195,23 @@ def test_every_example_has_a_request() -> None:
     assert shared - {name for *_, name in REQUESTS} == {"fault"}  # test_failures.py provokes some
 
 
+def test_a_list_of_the_demo_has_two_pages(demo: Gateway) -> None:
+    """As docs/guides/legacy-client.md promises."""
+    client = demo.with_token(keys.token("CLIENT", CLIENT))
+    listed = [client.get(f"{SESSIONS}?time-state=COMPLETED&page={page}").json() for page in range(2)]
+
+    assert [(one["numberOfElements"], one["totalPages"], one["last"]) for one in listed] == [
+        (20, 2, False),
+        (1, 2, True),
+    ]
+
+
 def test_an_example_is_the_response_of_the_service(demo: Gateway) -> None:
     """Byte for byte, except for the moment of an error. Python names the statuses."""
     callers = {
         "caregiver": demo.with_token(keys.token("CAREGIVER", CAREGIVER)),
         "client": demo.with_token(keys.token("CLIENT", CLIENT)),
+        "another client": demo.with_token(keys.token("CLIENT", "zoe.marchetti@example.test")),
         "anonymous": demo.as_anonymous(),
     }
     unlike = {}

@@ -197,8 +197,8 @@ BODIES: dict[str, tuple[bytes, dict[str, str], tuple[int, str]]] = {
     "bounds before unknown": (OUT_OF_BOUNDS, JSON, (400, "endDate is before startDate")),
     "session before book": (body(sessionId=999999, bookIds=[999999]), JSON, (404, "session not found")),
     "another's session before book": (body(sessionId=5, bookIds=[999999]), JSON, (404, "session not found")),
-    "book before closed": (body(sessionId=3, bookIds=[999999]), JSON, (404, "book not found")),
-    "book before future": (body(sessionId=2, bookIds=[1, 999999]), JSON, (404, "book not found")),
+    "book before closed": (body(sessionId=3, bookIds=[999999]), JSON, (404, "book not found: bookIds[0]")),
+    "book before future": (body(sessionId=2, bookIds=[1, 999999]), JSON, (404, "book not found: bookIds[1]")),
 }
 
 

@@ -94,7 +94,7 @@ def test_a_rejection_is_not_stored(world: Gateway) -> None:
 
     assert rejection_of(put(world, sessionId=2)) == (409, "the session is not running")
     assert rejection_of(put(world, sessionId=2)) == (409, "the session is not running")
-    assert rejection_of(put(world, bookIds=[1, 99])) == (404, "book not found")
+    assert rejection_of(put(world, bookIds=[1, 99])) == (404, "book not found: bookIds[1]")
     assert rejection_of(put(world, bookIds=[])) == (404, "required and missing: bookIds")
     assert stored(world) == before
     assert stored_keys(world) == []

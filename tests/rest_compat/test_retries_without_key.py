@@ -206,7 +206,7 @@ def test_a_retry_is_rejected_like_a_first_request(world: Gateway) -> None:
     unknown = world.as_caregiver(1).put(ASSIGNMENTS, json=homework(bookIds=[1, 2, 99]))
     stranger = world.as_caregiver(2).put(ASSIGNMENTS, json=homework())
 
-    assert rejection_of(unknown) == (404, "book not found")
+    assert rejection_of(unknown) == (404, "book not found: bookIds[2]")
     assert rejection_of(stranger) == (404, "session not found")
     assert stored(world) == once
 

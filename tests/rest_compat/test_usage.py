@@ -12,9 +12,9 @@ import pytest
 
 from app.db.drivers.factory import open_database
 from app.main import create_app
-from app.rest_compat.usage import MAX_APPLICATIONS, Usage, UsageWriter, write_usage
 from app.server.rejections import count_rejection
 from app.settings import Settings
+from app.usage.counts import MAX_APPLICATIONS, Usage, UsageWriter, write_usage
 from tests import keys
 from tests.callers import Gateway, opened
 from tests.db import raw

@@ -53,6 +53,13 @@ COSTS = {
     "{ viewer { role } again: viewer { role } }": 4,
     # a conditional field counts
     "query($a: Boolean!) { viewer { role @include(if: $a) } }": 2,
+    # a type name beside other fields is free
+    "{ sessions(first: 5) { __typename nodes { __typename id } } }": 10 + 1 + 5,
+    "{ node(id: 1) { __typename id ... on Session { __typename } } }": 5 + 1,
+    # but not alone, and not under another name
+    "{ __typename viewer { __typename } }": 1 + 1,
+    "{ sessions(first: 5) { nodes { __typename ... on Session { __typename } } } }": 10 + 1 + 5,
+    "{ viewer { role a: __typename b: __typename __typename: role } }": 1 + 4,
     "{ node(id: 1) { ... on Session { title } ... on Book { name } } }": 5 + 2,
     "{ ownData }": 10_000,
     # reads all homework of each client

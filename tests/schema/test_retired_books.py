@@ -85,7 +85,7 @@ def test_a_retired_book_cannot_be_assigned_on_the_legacy_path(shelf: Gateway) ->
 
     refused = shelf.as_caregiver(1).put(ASSIGNMENTS, json=homework(bookIds=[2, 1]))
 
-    assert (refused.status_code, refused.json()["message"]) == (404, "book not found")
+    assert (refused.status_code, refused.json()["message"]) == (404, "book not found: bookIds[1]")
     assert stored(shelf) == before
 
 

@@ -3,9 +3,11 @@
 import json
 from pathlib import Path
 
+from click.testing import CliRunner
 from prometheus_client.core import HistogramMetricFamily
 
 from app.auth.rejections import Reason
+from app.cli import main
 from app.main import create_app
 from app.settings import Settings
 from app.telemetry import counters
@@ -215,3 +217,16 @@ def test_labels_contain_no_client_input(measured: MeasuredGateway) -> None:
     assert {name for _, labels in numbers for name, _ in labels} <= set(LABELS.split())
     values = {value for _, labels in numbers for _, value in labels}
     assert [value for value in values if "caregiver-" in value or "client-" in value] == []
+
+
+@ON_SQLITE
+def test_the_age_of_the_last_backup_is_exported(fresh: MeasuredGateway, tmp_path: Path) -> None:
+    name = ("care_backup_timestamp_seconds", ())
+    before = fresh.numbers()[name]
+
+    settings = {"CARE_ENV": "development", "CARE_DATABASE_URL": fresh.settings.database}
+    result = CliRunner().invoke(main, ["backup", str(tmp_path / "copy.db")], env=settings)
+
+    copied = (tmp_path / "copy.db").stat().st_mtime
+    assert (result.exit_code, before) == (0, 0)
+    assert copied - 1 < fresh.numbers()[name] < copied + 60

@@ -30,6 +30,11 @@ TOMBSTONES_OF_ROWS = """
 """
 
 
+def marker_of(path: Path) -> Path:
+    """An empty file beside the database; `care_backup_timestamp_seconds` is when it was last changed."""
+    return path.with_name(f"{path.name}.backed-up")
+
+
 # --- the copy -------------------------------------------------------------------------------------
 
 

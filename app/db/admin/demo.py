@@ -8,6 +8,7 @@ import orjson
 
 CAREGIVER = "mara.lind@example.test"
 CLIENT = "jonas.berg@example.test"
+MEETINGS = 21  # a list of the legacy client has a second page
 FIVE = ("1", "2", "3", "4", "5")
 
 HOURS, RESTED = "How many hours did you sleep?", "How rested did you feel?"
@@ -60,6 +61,10 @@ def care(now: datetime) -> Iterator[Record]:
     yield session(3, 1, 1, "Staying well", "Follow-up in spring.", now + 60 * day)
     yield session(4, 1, 3, "First steps", "A short series, closed.", now - 200 * day, closed=now - 90 * day)
     yield session(5, 2, 1, "Family evenings", "With the whole family.", now - 20 * day)
+    for number in range(1, MEETINGS + 1):
+        start = now - (1 + MEETINGS - number) * 14 * day
+        about = (f"Family meeting {number}", "One evening.")
+        yield session(5 + number, 2, 1, *about, start, closed=start + timedelta(hours=2))
 
     why = "Thinking about the next day – and the neighbours."
     yield assignment(1, 1, 1, now - 28 * day, submitted=now - 23 * day)

@@ -1,6 +1,7 @@
 """Writes the recorded members of a row over the stored ones, and removes rows that are gone."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 from datetime import datetime
 
 import orjson
@@ -11,9 +12,9 @@ from app.db.facts import facts_of
 from app.db.interchange.recorded import COLUMNS, Key, Members, RecordedRow, StoredRow
 from app.db.interchange.rows import ImportRows
 from app.db.moments import Moment
-from app.db.reader.access import is_of_caregiver
+from app.db.reader.access import is_final, is_of_caregiver
 from app.db.sql import Bulk, Statement, Steps, Values, id_parameter, moment_parameter
-from app.db.statements.answers import ANSWERS
+from app.db.statements.answers import ANSWERS, TAKE_SET_ID
 from app.db.statements.assignments import SKIP_REMINDERS, WITHDRAW
 from app.db.statements.books import words_of
 from app.db.statements.sessions import CLOSE_SESSION, SKIP_REMINDERS_OF_SESSION
@@ -45,6 +46,13 @@ CHANGE_SET = Statement(
         submit_date=moment_parameter("submit_date"),
         score=bindparam("score", type_=ANSWER_SET.c.score.type),
         own_score=bindparam("score", type_=ANSWER_SET.c.score.type),
+    )
+)
+DROP_DRAFTS = Statement(
+    delete(ANSWER_SET).where(
+        ANSWER_SET.c.assignment_id == id_parameter("assignment"),
+        is_of_caregiver(ANSWER_SET),
+        ~is_final(ANSWER_SET),
     )
 )
 DROP_WORDS = Statement(delete(BOOK_WORD).where(BOOK_WORD.c.book_id == id_parameter("book")))
@@ -122,6 +130,27 @@ def changing_assignment(collected: ImportRows, row: RecordedRow, found: StoredRo
         )
     if row.members["status"] == AssignmentStatus.COMPLETE:
         yield SKIP_REMINDERS, {"assignment": row.id, "caregiver": caregiver}
+        if found.has_draft:
+            yield DROP_DRAFTS, {"assignment": row.id, "caregiver": caregiver}
+
+
+def renumbering(collected: ImportRows, row: RecordedRow, found: StoredRow | None) -> Steps[RecordedRow]:
+    """Gives the submission another id, if its id is taken or a later one of the assignment is here."""
+    answers = row.members["answers"]
+    if answers is None:
+        return row
+    known, sets = collected.known["answer_set"], found.sets if found else {}
+    here, number = found and found.members["answers"], answers["id"]
+    newest = max(sets, default=0)
+    if here and {**here, "id": number} == answers:
+        number = here["id"]
+    elif number != newest and (number < newest or number in known):
+        number = max((yield TAKE_SET_ID, {})[0][0], max(known) + 1)
+    records = [
+        {**each, "id": number} if (each["kind"], each["id"]) == ("answer_set", answers["id"]) else each
+        for each in row.records
+    ]
+    return replace(row, members={**row.members, "answers": {**answers, "id": number}}, records=records)
 
 
 def adding_attempts(collected: ImportRows, row: RecordedRow, found: StoredRow) -> int:
@@ -171,9 +200,11 @@ def removing_row(key: Key, caregiver: int, now: datetime) -> Steps[None]:
         yield statement, values
 
 
-def restoring_row(key: Key, caregiver: int) -> Steps[None]:
+def restoring_row(row: RecordedRow, found: StoredRow) -> Steps[None]:
     """Undoes `removing_row`, except for reminders."""
-    yield RESTORE[key[0]], {"row": key[1], "caregiver": caregiver}
+    if row.kind in RESTORE:
+        caregiver = found.caregiver or row.members["caregiverId"]
+        yield RESTORE[row.kind], {"row": row.id, "caregiver": caregiver}
 
 
 def event_of(row: RecordedRow, before: Members | None) -> EventKind:

@@ -1,17 +1,19 @@
 """Applies recorded rows to the stored ones.
 
-A row that both services have changed is a conflict: it stays as it is here.
+A row that both services have changed is a conflict: it stays as it is here, until an operator decides.
 """
 
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from datetime import datetime
+from enum import StrEnum
 from typing import Any
 
 import orjson
 
 from app.db.audit.records import About
 from app.db.interchange.change import (
+    FIXED,
     TAKEN,
     ChangeRejected,
     changing_assignment,
@@ -19,10 +21,14 @@ from app.db.interchange.change import (
     check_fixed,
     event_of,
     removing_row,
+    renumbering,
     restoring_row,
 )
 from app.db.interchange.lines import LineRejected
 from app.db.interchange.recorded import (
+    CONFLICT,
+    FOREIGN,
+    KEPT,
     REMOVED,
     Fingerprint,
     Key,
@@ -34,10 +40,19 @@ from app.db.interchange.recorded import (
 from app.db.interchange.rows import PARENTS, ImportRows
 from app.db.sql import Steps
 from app.db.tables import Actor, EventKind
+from app.telemetry.wording import OperatorError, counted
 
+MAX_REMOVED, MAX_SHARE = 20, 0.02  # rows, and of a caregiver's rows, that go without --yes-remove
 EVENT = (
     "caregiver_id", "client_id", "session_id", "assignment_id", "kind", "actor", "moment", "hand_over_date",
 )  # fmt: skip
+
+
+class Choice(StrEnum):
+    """What an operator decides about a conflict."""
+
+    TAKE_OLD = "take-old"
+    KEEP_HERE = "keep-here"
 
 
 @dataclass
@@ -47,6 +62,7 @@ class Update:
     now: datetime
     base: dict[Key, str]  # fingerprints of the last import
     rows: ImportRows  # new rows
+    choices: dict[Key, Choice] = field(default_factory=dict)
     saved: dict[Key, Fingerprint] = field(default_factory=dict)  # of rows that are as recorded now
     dropped: list[Key] = field(default_factory=list)  # rows that neither service has any more
     events: list[tuple[Any, ...]] = field(default_factory=list)
@@ -66,6 +82,22 @@ class Update:
         parties = self.rows.known["session"][session] or ()
         self.events.append((*parties, session, assignment, event, Actor.SERVICE, self.now, self.now))
 
+    def marks(self) -> list[Fingerprint]:
+        """Of the conflicts, which `legacy ready` counts."""
+        return [(CONFLICT + kind, number, None, "") for kind, number in self.conflicts]
+
+    def check_limit(self) -> None:
+        """Rejects the removal of more rows than usual, which may be a fault of the old service."""
+        rows = {kind: self.rows.known[kind] for kind in ("session", "assignment")}
+        total = Counter(parties[0] for of_kind in rows.values() for parties in of_kind.values() if parties)
+        gone = Counter(parties[0] for kind, number in self.gone if (parties := rows[kind][number]))
+        if len(self.gone) > MAX_REMOVED or any(gone[each] > total[each] * MAX_SHARE for each in gone):
+            raise OperatorError(
+                f"{len(self.gone):,} of {total.total():,} rows are gone from the old service, of "
+                f"{counted(len(gone), 'caregiver')}; nothing was imported. List them without --remove-gone. "
+                f"If people deleted them there, add --yes-remove {len(self.gone)}"
+            )
+
     def about(self) -> About:
         """The changed relationships and rows, for the audit record."""
         of: dict[tuple[int, int], dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
@@ -79,47 +111,73 @@ class Update:
 
 
 def updating_row(update: Update, row: RecordedRow, found: StoredRow | None) -> Steps[None]:
+    choice, recorded = update.choices.get(row.key), row.fingerprint
+    if choice is Choice.KEEP_HERE:
+        update.saved[row.key] = marked(recorded, KEPT if found is None or is_same(row, found) else FOREIGN)
+        return
     is_equal = found is not None and found.members == row.members and not found.is_withdrawn
     is_removed = update.base.get(row.key, "").startswith(REMOVED)
     try:
+        if choice is Choice.TAKE_OLD and row.kind == "assignment":
+            row = yield from renumbering(update.rows, row, found)
         if found is None:
             add(update, row)
             update.added[row.kind] += 1
         elif not is_equal or is_removed:
-            check_unchanged(update, row, found)
-            if is_removed and not row.members.get("isClosed"):  # a closed session keeps its close date
-                yield from restoring_row(row.key, found.caregiver or row.members["caregiverId"])
-            yield from (changing_assignment if row.kind == "assignment" else changing_row)(
-                update.rows, row, found
-            )
+            yield from writing_over(update, row, found, is_removed)
             update.changed[row.kind] += 1
     except (ChangeRejected, LineRejected) as rejection:
         update.conflicts[row.key] = str(rejection)
         return
-    update.saved[row.key] = row.fingerprint
+    update.saved[row.key] = recorded if row.fingerprint == recorded else marked(recorded, KEPT)
     if row.kind in ("session", "assignment") and not is_equal:
         session = row.id if row.kind == "session" else row.members["sessionId"]
         before = None if found is None or found.is_withdrawn else found.members
         update.note(row.key, session, event_of(row, before))
 
 
+def writing_over(update: Update, row: RecordedRow, found: StoredRow, is_removed: bool) -> Steps[None]:
+    is_chosen = row.key in update.choices
+    if not is_chosen:
+        check_unchanged(update, row, found)
+    if (is_removed or is_chosen) and not row.members.get("isClosed"):  # else it keeps its close date
+        yield from restoring_row(row, found)
+    change = changing_assignment if row.kind == "assignment" else changing_row
+    yield from change(update.rows, row, found)
+
+
+def marked(recorded: Fingerprint, mark: str) -> Fingerprint:
+    kind, number, client, fingerprint = recorded
+    return kind, number, client, mark + fingerprint
+
+
+def is_same(row: RecordedRow, found: StoredRow) -> bool:
+    return all(row.members[name] == found.members[name] for name in FIXED[row.kind])
+
+
 def add(update: Update, row: RecordedRow) -> None:
     """Rejects a row whose parent was not imported: its id may be of another thing here."""
-    if row.key in update.base:
+    is_chosen = row.key in update.choices
+    if row.key in update.base and not is_chosen:
         raise ChangeRejected("removed here")
     parents = {name: (kind, row.members[name]) for kind, _, name in PARENTS[row.kind]}
     if rejected := [
-        name for name, key in parents.items() if not update.base.get(key) and key not in update.saved
+        name for name, key in parents.items() if key not in update.saved and not is_imported(update, key)
     ]:
         raise ChangeRejected(*rejected)
     session = parents.get("sessionId")
-    if session and session[1] in update.closed and session not in update.saved:
+    if session and session[1] in update.closed and session not in update.saved and not is_chosen:
         raise ChangeRejected("the session was closed here")
     sets = {record["id"] for record in row.records if record["kind"] == "answer_set"}
     if sets & update.rows.known["answer_set"].keys():
         raise ChangeRejected(TAKEN, "answers")
     for record in row.records:
         update.rows.add_line(orjson.dumps(record))
+
+
+def is_imported(update: Update, key: Key) -> bool:
+    fingerprint = update.base.get(key)
+    return bool(fingerprint) and not str(fingerprint).startswith(FOREIGN)
 
 
 def check_unchanged(update: Update, row: RecordedRow, found: StoredRow) -> None:
@@ -140,17 +198,23 @@ def removing(update: Update, key: Key, found: StoredRow | None, is_removed: bool
     Keeps its fingerprint, with which it is restored if the old service shows it again.
     """
     kind, number = key
-    if found is None or found.is_withdrawn:
+    choice = update.choices.get(key)
+    base = update.base.get(key, "")
+    if found is None or found.is_withdrawn or base.startswith(FOREIGN):
         update.dropped.append(key)
         return
-    if found.has_draft or update.base[key] != fingerprint_of(found.members):
+    caregiver, client = update.rows.known[kind][number] or (0, 0)
+    if choice is Choice.KEEP_HERE:
+        update.saved[key] = (kind, number, client, KEPT)
+        return
+    is_changed = found.has_draft or base != fingerprint_of(found.members)
+    if is_changed and choice is None:
         update.conflicts[key] = "gone from the old service, changed here"
         return
     update.gone.append(key)
     if not is_removed:
         return
     members = {**found.members, "isClosed": True} if kind == "session" else found.members
-    caregiver, client = update.rows.known[kind][number] or (0, 0)
     update.saved[key] = (kind, number, client, REMOVED + fingerprint_of(members))
     if found.members == members and kind == "session":
         return  # closed already, at its own date

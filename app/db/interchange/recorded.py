@@ -1,12 +1,13 @@
 """Rows that come from a recording of the old service: how both sides are compared, and their fingerprints."""
 
 import re
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import lru_cache
 from hashlib import blake2b
+from itertools import groupby, islice
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -26,10 +27,16 @@ from app.db.tables import (
     SESSION,
     AssignmentStatus,
 )
+from app.telemetry.wording import OperatorError
 
+BATCH = 500  # rows in memory; some have long texts
 LOCAL_TIME = re.compile(r"([0-9]{4})/([0-9]{2})/([0-9]{2}) ([0-9]{2}):([0-9]{2})")
 ERASED = ""  # the fingerprint of a row of an erased client
 REMOVED = "removed "  # before the fingerprint of a row that an update has removed here
+# Before the fingerprint that an operator has decided not to take, because the row here stays, or because it
+# is of another thing. Without a fingerprint: the row stays, although it is gone from the old service.
+KEPT, FOREIGN = "kept ", "foreign "
+CONFLICT = "conflict "  # before the kind of a row that both services have changed, until it is decided
 MOMENT = "recording"  # the kind of a row whose id is the moment of the newest recording, in seconds
 Key = tuple[str, int]  # kind and id
 Members = dict[str, Any]  # with the names of the legacy paths
@@ -55,6 +62,11 @@ def members_of(kind: str, facts: Members) -> Members:
 
 def different_members(one: Members, other: Members) -> list[str]:
     return [name for name in one if one[name] != other[name]]
+
+
+def decided(fingerprint: str) -> str:
+    """The recorded fingerprint that needs no decision."""
+    return fingerprint.removeprefix(KEPT).removeprefix(FOREIGN)
 
 
 @dataclass(frozen=True)
@@ -112,6 +124,24 @@ def saving_imported(rows: Iterable[Fingerprint], dropped: Iterable[Key] = ()) ->
     for kind, of_kind in ids.items():
         yield DROP_IMPORTED, {"kind": kind, "ids": of_kind}
     yield Bulk("imported_row", ("kind", "id", "client_id", "fingerprint"), saved)
+
+
+def replacing_moment(moments: list[datetime], base: Iterable[Key]) -> tuple[list[Fingerprint], list[Key]]:
+    """The row that keeps the moment of the newest recording, and the rows that it replaces.
+
+    Rejects a recording that began before the newest one ended: it would undo later changes.
+    """
+    known = [key for key in base if key[0] == MOMENT]
+    if not moments:
+        return [], []
+    first, last = (int(each.timestamp()) for each in moments)
+    if any(first < moment != last for _, moment in known):
+        start = f"{moments[0]:%Y-%m-%d %H:%M:%S} UTC"
+        raise OperatorError(
+            f"this recording began {start}, before the end of one that was imported already; "
+            "nothing was imported. Record again"
+        )
+    return [(MOMENT, last, None, MOMENT)], known
 
 
 # --- reading rows ---------------------------------------------------------------------------------
@@ -197,3 +227,10 @@ def adding_answers(found: dict[int, StoredRow], zone: ZoneInfo) -> Steps[None]:
         if row.members["status"] == AssignmentStatus.COMPLETE and attempt == row.attempt:
             answers = [{"questionText": text, "answer": answer} for _, text, answer in read_answers(document)]
             row.members["answers"] = {"id": row_id, "submitDate": to_minute(moment, zone), "answers": answers}
+
+
+def in_batches(rows: Iterable[RecordedRow]) -> Iterator[tuple[str, list[RecordedRow]]]:
+    """Each batch has rows of one kind."""
+    for kind, of_kind in groupby(rows, lambda row: row.kind):
+        while batch := list(islice(of_kind, BATCH)):
+            yield kind, batch

@@ -1,4 +1,5 @@
-"""Counts the calls of the legacy paths by day and the minutes with counting, reads both, removes old ones."""
+"""Counts calls of the legacy paths and uses of deprecated parts by day, and the minutes with counting; reads
+both, removes old ones."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -21,6 +22,7 @@ from app.db.tables import LEGACY_HOUR, LEGACY_USAGE
 
 ANONYMOUS = ""  # the role of a call without a valid token
 TURNED_AWAY = "UNKNOWN"  # of a call that was rejected before its token was verified
+SERVED = "SERVED"  # of no call: on this day the schema had the deprecated part
 
 
 class Counted(NamedTuple):

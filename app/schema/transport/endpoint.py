@@ -53,6 +53,7 @@ from app.schema.transport.subscriptions import SubscriptionContext, extend_conte
 from app.schema.transport.trusted_documents import Documents
 from app.schema.transport.websockets import WebsocketView
 from app.telemetry import counters
+from app.usage.counts import note_deprecated
 
 logger = logging.getLogger("care.graphql")
 
@@ -139,7 +140,7 @@ class Endpoint:
                 return request, await extend_context(context, scope, header(scope, b"authorization"))
             if header(scope, HEADER) is not None and context.viewer:
                 return await self.run_with_key(scope, request, accepted, context)
-        return self.reply_to(await self.execute(request, context, scope["method"]), accepted, context)
+        return self.reply_to(await self.execute(scope, request, context), accepted, context)
 
     async def run_with_key(
         self, scope: Scope, request: GraphQLRequest, accepted: Accepted, context: Context
@@ -147,22 +148,20 @@ class Endpoint:
         """Executes a mutation only once per key. Ignores the key of another operation."""
         mutations = mutations_in(self.schema, request)
         if not mutations:
-            return self.reply_to(await self.execute(request, context), accepted, context)
+            return self.reply_to(await self.execute(scope, request, context), accepted, context)
         if len(mutations) > 1:
             raise InvalidValue("Idempotency-Key", "is for a request with one mutation, and this has several")
         idempotency = idempotency_of_operation(context, read_key(scope), request)
 
         async def run(context: Context) -> tuple[Reply, bool]:
-            result = await self.execute(request, context)
+            result = await self.execute(scope, request, context)
             reply = self.reply_to(result, accepted, context)
             return reply, not result.errors and reply.status == 200
 
         return await run_once(self.running, context, idempotency, run)
 
-    async def execute(
-        self, request: GraphQLRequest, context: Context, method: str = "POST"
-    ) -> ExecutionResult:
-        started = perf_counter()
+    async def execute(self, scope: Scope, request: GraphQLRequest, context: Context) -> ExecutionResult:
+        started, method = perf_counter(), scope["method"]
         try:
             result = await self.schema.execute(
                 request.query,
@@ -178,6 +177,8 @@ class Endpoint:
             if error.operation_type is OperationType.SUBSCRIPTION:
                 raise RequestRejected(NOT_STREAMED) from error
             raise RequestRejected(error.as_http_error_reason(method), Failure.MUTATION_BY_GET) from error
+        if context.deprecated:
+            note_deprecated(context, scope)
         if self.documents.operation_names:
             name = self.documents.metrics_name(request)
             counters.operations[name].add(perf_counter() - started)

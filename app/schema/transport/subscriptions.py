@@ -28,6 +28,7 @@ from app.events.notifications import Notifier
 from app.http.errors import RequestRejected
 from app.http.messages import wait_writable
 from app.schema.transport.request_parsing import GraphQLRequest
+from app.usage.counts import note_deprecated
 
 logger = logging.getLogger("care.graphql")
 
@@ -111,6 +112,8 @@ async def results_of(
             single = await schema.execute(*operation, SINGLE_RESULT, request.extensions)
         except CannotGetOperationTypeError as error:
             raise RequestRejected(error.as_http_error_reason()) from error
+        if context.deprecated:
+            note_deprecated(context, context.scope)
         yield single
         return
     streamed = frozenset({OperationType.SUBSCRIPTION})
@@ -135,6 +138,8 @@ async def deliver_events(
     Of the subscriptions of a viewer, few load and send an event at the same time, and only if the client has
     read the events before. The others wait in the event log, which needs no memory."""
     ctx.has_begun.set()
+    if ctx.deprecated:
+        note_deprecated(ctx, ctx.scope)
     loop = asyncio.get_running_loop()
     waiting: deque[LoggedEvent] = deque()
     is_charged = False  # the first waiting event, which is loaded again after a database failure

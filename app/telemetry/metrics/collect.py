@@ -26,6 +26,7 @@ from prometheus_client.utils import floatToGoString
 from app.auth.keys import KeySet
 from app.auth.rejections import Reason
 from app.db.admin.backlog import Backlog, reading_backlog
+from app.db.admin.backup import marker_of
 from app.db.drivers.interface import Database, sqlite_path
 from app.db.drivers.waiting_commits import reading_waiting_commits
 from app.events.notifications import Notifier
@@ -286,6 +287,9 @@ def file_metrics(path: Path) -> Iterator[Metric]:
     sizes = {name: file.stat().st_size if file.exists() else 0 for name, file in files.items()}
     text = "Sizes of the SQLite files: the database and its write-ahead log."
     yield gauge("care_database_file_bytes", text, sizes, "file")
+    marker = marker_of(path)
+    text = "Unix time of the last `care-gateway backup`, or 0."
+    yield gauge("care_backup_timestamp_seconds", text, marker.stat().st_mtime if marker.exists() else 0)
     disk = os.statvfs(path.parent)
     text = "Free bytes on the disk of the SQLite database."
     yield gauge("care_database_disk_free_bytes", text, disk.f_bavail * disk.f_frsize)

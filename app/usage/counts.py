@@ -1,4 +1,5 @@
-"""Counts calls of the legacy paths per application: in memory, and written to the database every few seconds.
+"""Counts calls of the legacy paths, and uses of deprecated parts of the GraphQL schema, per application: in
+memory, and written to the database every few seconds.
 
 The application is named by the token, or else by the product that the User-Agent begins with. Text from
 unauthenticated requests is not stored. A minute of counting is recorded after its end, so that the one in
@@ -8,7 +9,7 @@ which a process is killed is missing.
 import asyncio
 import logging
 import re
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Collection
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -20,6 +21,7 @@ from app.db.drivers.interface import Database, DatabaseUnavailable, reason_of
 from app.db.sql import Steps
 from app.db.statements.usage import (
     ANONYMOUS,
+    SERVED,
     TURNED_AWAY,
     Counted,
     adding_minutes,
@@ -48,7 +50,7 @@ OWN_TOOL = re.compile(r"care-gateway-(record)/")  # counts as itself, not as the
 
 @dataclass(slots=True)
 class Calls:
-    """Unwritten calls of one application, in one role, on one path."""
+    """Unwritten calls of one application, in one role, on one path or with one deprecated part."""
 
     requests: int
     last: datetime
@@ -119,10 +121,19 @@ def product(name: str) -> str:
     return "" if DEVICE.search(name) else name
 
 
-class UsageWriter:
-    """Writes the counts, and the complete minutes in which calls were counted."""
+def note_deprecated(ctx: Context, scope: Scope) -> None:
+    for coordinate in ctx.deprecated:
+        scope["state"]["usage"].note(coordinate, ctx, scope)
 
-    def __init__(self, db: Database, usage: Usage, clock: Callable[[], datetime]) -> None:
+
+class UsageWriter:
+    """Writes the counts, the complete minutes in which calls were counted, and the days on which the schema
+    had each deprecated part: before it was deprecated, its use was not counted."""
+
+    def __init__(
+        self, db: Database, usage: Usage, clock: Callable[[], datetime], deprecated: Collection[str] = ()
+    ) -> None:
+        self.deprecated = deprecated
         self.db = db
         self.usage = usage
         self.clock = clock
@@ -160,6 +171,8 @@ class UsageWriter:
         yield from adding_usage(counted)
         yield from adding_minutes(minutes)
         if self.day != day_of(now):
+            day = day_of(now)
+            yield from adding_usage(Counted(day, part, SERVED, "", 0, now) for part in self.deprecated)
             yield from removing_old_usage(day_of(now - KEPT_DAYS))
 
     def begin_day(self, day: str) -> None:
@@ -170,11 +183,15 @@ class UsageWriter:
 
 @asynccontextmanager
 async def write_usage(
-    db: Database, usage: Usage, clock: Callable[[], datetime], pause: float = PAUSE_SECONDS
+    db: Database,
+    usage: Usage,
+    clock: Callable[[], datetime],
+    pause: float = PAUSE_SECONDS,
+    deprecated: Collection[str] = (),
 ) -> AsyncIterator[None]:
     """Writes periodically while the block runs, and a last time at its end."""
     stop = asyncio.Event()
-    writer = UsageWriter(db, usage, clock)
+    writer = UsageWriter(db, usage, clock, deprecated)
     work = asyncio.create_task(write_until(writer, stop, pause))
     try:
         yield

@@ -1,13 +1,12 @@
-"""Usage report of the legacy paths: counts and a verdict on whether each can be switched off."""
+"""Usage report of the legacy paths or of deprecated parts: counts and a verdict on whether each can go."""
 
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 
-from app.db.statements.usage import ANONYMOUS, Counted, StoredUsage, day_of, hour_of
-from app.http.paths import PATHS
+from app.db.statements.usage import ANONYMOUS, SERVED, Counted, StoredUsage, day_of, hour_of
 from app.telemetry.wording import counted
 
 MAX_NAMED = 3  # of the applications in a verdict
@@ -25,7 +24,7 @@ class State(StrEnum):
 
 @dataclass(frozen=True)
 class Line:
-    """Calls of one application on one path in one role."""
+    """Calls of one application in one role, on one path or with one deprecated part."""
 
     application: str
     role: str
@@ -41,8 +40,10 @@ class Line:
 
 
 @dataclass(frozen=True)
-class PathReport:
-    path: str
+class PartReport:
+    """Of a path or a deprecated part."""
+
+    name: str
     state: State
     verdict: str
     last_use: datetime | None  # by an authenticated caller, at any time
@@ -60,12 +61,19 @@ class Report:
     minutes: int  # in the period until now
     counted_minutes: int
     gaps: list[tuple[datetime, datetime]]
-    paths: list[PathReport]
+    parts: list[PartReport]
+
+    @property
+    def is_complete(self) -> bool:
+        """The day on which counting began was counted only in part."""
+        return (
+            self.since is not None and day_of(self.since) < self.first_day and self.counted_days == self.days
+        )
 
     @property
     def state(self) -> State:
-        """The worst state of all paths."""
-        states = {path.state for path in self.paths}
+        """The worst state of all parts."""
+        states = {part.state for part in self.parts} | {State.UNUSED}
         return next(each for each in (State.USED, State.NOT_KNOWN, State.UNUSED) if each in states)
 
 
@@ -74,13 +82,14 @@ def first_day_of(now: datetime, days: int) -> str:
     return day_of(now - timedelta(days=days - 1))
 
 
-def report_of(known: StoredUsage, now: datetime, days: int) -> Report:
+def report_of(
+    known: StoredUsage, now: datetime, days: int, names: Iterable[str], are_deprecated: bool = False
+) -> Report:
+    """`names` are legacy paths, or parts, which are counted only while they `are_deprecated`."""
     first_day, day_before = first_day_of(now, days), first_day_of(now, 2 * days)
     since, minutes, earlier_minutes = known.since, minutes_of(known, first_day, now), ""
     if since is not None and day_of(since) < day_before:
         earlier_minutes = minutes_of(known, day_before, start_of(first_day) + DELAY)
-    # The day on which counting began was counted only in part.
-    has_all = since is not None and day_of(since) < first_day and counted_days(minutes, days) == days
     has_before = bool(earlier_minutes) and counted_days(earlier_minutes, days) == days
     report = Report(
         now,
@@ -91,27 +100,42 @@ def report_of(known: StoredUsage, now: datetime, days: int) -> Report:
         len(minutes),
         minutes.count("1"),
         gaps_in(minutes, first_day, since or now),
-        paths=[],
+        parts=[],
     )
 
-    def of_path(path: str) -> PathReport:
-        mine = [one for one in known.usage if one.path == path]
+    def of_part(name: str) -> PartReport:
+        mine = [one for one in known.usage if one.path == name]
+        served = {one.day: one.last_date for one in mine if one.role == SERVED}
+        own = report_while(served, report) if are_deprecated else report
         recent = [one for one in mine if one.day >= first_day]
-        earlier = [one for one in mine if one.day < first_day]
-        lines = sorted(lines_of(recent, earlier, has_before), key=lambda line: -line.requests)
+        earlier = [one for one in mine if day_before <= one.day < first_day]
+        compares = has_before and (
+            not are_deprecated or len({one.day for one in earlier} & served.keys()) == days
+        )
+        lines = sorted(lines_of(recent, earlier, compares), key=lambda line: -line.requests)
         uses = [
-            moment for (used, role), moment in known.last_uses.items() if used == path and role != ANONYMOUS
+            moment
+            for (used, role), moment in known.last_uses.items()
+            if used == name and role not in (ANONYMOUS, SERVED)
         ]
         last_use = max(uses, default=None)
         rejected = sum(one.requests for one in recent if one.role == ANONYMOUS)
-        state = State.USED if lines else State.UNUSED if has_all else State.NOT_KNOWN
-        verdict = verdict_of(state, lines, last_use, report)
+        state = State.USED if lines else State.UNUSED if own.is_complete else State.NOT_KNOWN
+        verdict = verdict_of(state, lines, last_use, own)
         if rejected:
             verdict += f" ({rejected:,} refused, without a valid token or an account)"
-        return PathReport(path, state, verdict, last_use, lines, rejected)
+        return PartReport(name, state, verdict, last_use, lines, rejected)
 
-    report.paths.extend(map(of_path, PATHS))
+    report.parts.extend(map(of_part, names))
     return report
+
+
+def report_while(served: Mapping[str, datetime], report: Report) -> Report:
+    """The report about the time in which the schema had a deprecated part."""
+    first = min(served.values(), default=None)
+    since = max(first, report.since) if first and report.since else None
+    served_days = sum(day >= report.first_day for day in served)
+    return replace(report, since=since, counted_days=min(report.counted_days, served_days))
 
 
 def start_of(day: str) -> datetime:
@@ -140,7 +164,9 @@ def gaps_in(minutes: str, first_day: str, since: datetime) -> list[tuple[datetim
 
 
 def lines_of(recent: list[Counted], earlier: list[Counted], has_before: bool) -> Iterator[Line]:
-    for role, application in sorted({(one.role, one.application) for one in recent if one.role != ANONYMOUS}):
+    for role, application in sorted(
+        {(one.role, one.application) for one in recent if one.role not in (ANONYMOUS, SERVED)}
+    ):
         mine = [one for one in recent if (one.role, one.application) == (role, application)]
         before = [one for one in earlier if (one.role, one.application) == (role, application)]
         yield Line(

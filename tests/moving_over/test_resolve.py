@@ -1,0 +1,268 @@
+"""`legacy resolve` decides conflicts of an update: either side can be taken, and nothing else changes."""
+
+from functools import partial
+
+import pytest
+
+from app.db.session_counters import differences
+from tests.callers import run_read
+from tests.care.actions import assigning, closing, giving, submitting
+from tests.db import raw
+from tests.moving_over.test_update import CONFLICTS, VERBS, Pair, on, pair, shown
+from tests.moving_over.two_services import rows_of
+
+__all__ = ["pair"]
+
+KEY = ("assignment", 1)
+DECIDE = "decide with `care-gateway legacy resolve take-old|keep-here RECORDING KIND:ID`"
+
+
+def resolve(pair: Pair, choice: str, recording: str, *keys: str) -> tuple[int, list[str]]:
+    result = pair.command("legacy", "resolve", choice, recording, *keys, database_url=pair.new)
+    lines = [each for each in result.output.splitlines() if each not in ("reading", "importing")]
+    return result.exit_code, lines
+
+
+def conflicting(pair: Pair, case: str) -> str:
+    """A recording with which assignment 1 is a conflict."""
+    here, there, _ = CONFLICTS[case]
+    pair.import_first()
+    if case == "a submission":  # which gets the id 2 here, and 1 there
+        on(pair, "new", partial(submitting("0"), number=2))
+    verb = submitting("1") if case == "a submission" else VERBS[here]
+    on(pair, "new", partial(verb, number=1))
+    on(pair, "old", partial(VERBS[there], number=1))
+    recording = pair.record()
+    updated = pair.command("import", recording, "--update", database_url=pair.new)
+    assert (updated.exit_code, updated.stderr.splitlines()[-1]) == (1, DECIDE)
+    return recording
+
+
+SAME = [case for case in CONFLICTS if case != "homework"]  # the same homework on both sides
+
+
+@pytest.mark.parametrize("case", SAME)
+def test_the_old_row_can_be_taken(pair: Pair, case: str) -> None:
+    recording = conflicting(pair, case)
+
+    resolved = resolve(pair, "take-old", recording, "assignment:1")
+
+    assert resolved == (0, ["1 conflict resolved"])
+    here, there = shown(rows_of(pair.new), KEY), shown(rows_of(pair.old), KEY)
+    assert without_ids(here) == without_ids(there)
+    assert pair.run("import", recording, "--update") == (0, ["0 conflicts"])
+    assert is_equal_to(pair, recording)
+    assert run_read(pair.new, differences()) == []
+    operations = raw.run(pair.new, "SELECT operation FROM audit_record ORDER BY id")
+    assert [row[0] for row in operations][-2:] == ["resolve", "import"]
+
+
+def is_equal_to(pair: Pair, recording: str) -> bool:
+    """Except for assignment 2, which only one case changes."""
+    found = pair.run("legacy", "reconcile", recording)[1]
+    return [line for line in found if "\tassignment\t1" in line] == []
+
+
+def without_ids(members: object) -> object:
+    """A submission that is taken beside one of another id gets its own."""
+    if isinstance(members, dict) and members["answers"]:
+        return {**members, "answers": {**members["answers"], "id": None}}
+    return members
+
+
+@pytest.mark.parametrize("case", SAME)
+def test_the_row_here_can_be_kept_until_the_old_one_changes_again(pair: Pair, case: str) -> None:
+    recording, before = conflicting(pair, case), rows_of(pair.new)
+
+    resolved = resolve(pair, "keep-here", recording, "assignment:1")
+
+    assert resolved == (0, ["1 conflict resolved"])
+    assert rows_of(pair.new) == before
+    assert pair.run("import", recording, "--update") == (0, ["0 conflicts"])
+    assert is_equal_to(pair, recording)
+    later = pair.record()
+    assert pair.run("import", later, "--update") == (0, ["0 conflicts"])
+    if case != "a withdrawal there":
+        on(pair, "old", partial(giving("Well done", 7), number=1))
+        assert pair.run("import", pair.record(), "--update")[0] == 1
+    assert rows_of(pair.new) == before
+
+
+def test_nothing_that_was_submitted_is_lost_if_the_old_row_is_taken(pair: Pair) -> None:
+    """The submission here becomes an earlier attempt, and the one of the old service the current one."""
+    recording = conflicting(pair, "a submission")
+    sets = "SELECT attempt, answers FROM answer_set WHERE assignment_id = 1 ORDER BY attempt"
+    before = [tuple(row) for row in raw.run(pair.new, sets)]
+
+    resolve(pair, "take-old", recording, "assignment:1")
+    on(pair, "old", partial(giving("Well done", 7), number=1))
+    changed = pair.record()
+    again = pair.run("import", changed, "--update")
+    resolved = resolve(pair, "take-old", changed, "assignment:1")
+
+    after = [tuple(row) for row in raw.run(pair.new, sets)]
+    assert (len(before), len(after), after[0]) == (1, 2, before[0])
+    assert (again[0], resolved[0]) == (1, 0)
+    assert shown(rows_of(pair.new), KEY)["feedbackStatus"] == "SUBMITTED"  # type: ignore[index]
+
+
+WAY_OUT = (
+    "ids that both services gave away; submissions: `legacy resolve take-old` gives another id; the rest: "
+    "enter it again in the old service, record, and `legacy resolve keep-here`:"
+)
+
+
+def test_ids_that_both_services_gave_away_have_a_way_out(pair: Pair) -> None:
+    """Assignment 18 is other homework on each side; submission 1 is of assignment 2 here, and of 3 there."""
+    pair.import_first()
+    on(pair, "new", partial(assigning, number=1), partial(submitting("0"), number=2))
+    on(pair, "old", partial(assigning, number=2), partial(submitting("1"), number=3))
+    recording, before = pair.record(), rows_of(pair.new)
+
+    listed = pair.command("import", recording, "--update", database_url=pair.new)
+    refused = resolve(pair, "take-old", recording, "assignment:18", "assignment:3")
+    unchanged = rows_of(pair.new)
+    submission = resolve(pair, "take-old", recording, "assignment:3")
+    kept = resolve(pair, "keep-here", recording, "assignment:18")
+    on(pair, "old", partial(assigning, number=2))  # again, with a new id
+    again = pair.record()
+    added = pair.run("import", again, "--update")
+
+    assert listed.stdout.splitlines() == [
+        "conflict\tassignment\t3\tthe id belongs to another row here, answers",
+        "conflict\tassignment\t18\tthe id belongs to another row here, sessionId",
+        "2 conflicts",
+    ]
+    errors = listed.stderr.splitlines()
+    assert errors[errors.index(WAY_OUT) :][:3] == [WAY_OUT, "  assignment 3", "  assignment 18"]
+    assert refused == (
+        2,
+        [
+            "care-gateway: assignment:18: the id belongs to another row here, sessionId",
+            "care-gateway: nothing was changed",
+        ],
+    )
+    assert unchanged == before
+    assert (submission[0], kept[0]) == (0, 0)
+    assert added == (0, ["1 assignment added, 0 conflicts"])
+    rows, old = rows_of(pair.new), rows_of(pair.old)
+    assert without_ids(shown(rows, ("assignment", 3))) == without_ids(shown(old, ("assignment", 3)))
+    assert rows["assignment", 18] == before["assignment", 18]
+    assert rows["assignment", 19] == old["assignment", 19]
+    assert rows["assignment", 2] == before["assignment", 2]
+
+
+def test_homework_of_a_session_that_was_closed_here(pair: Pair) -> None:
+    pair.import_first()
+    on(pair, "new", partial(closing, number=1))
+    on(pair, "old", partial(assigning, number=1))
+    recording = pair.record()
+    assert pair.run("import", recording, "--update")[1][0] == (
+        "conflict\tassignment\t18\tthe session was closed here"
+    )
+
+    taken = resolve(pair, "take-old", recording, "session:1", "assignment:18")
+
+    assert taken == (0, ["2 conflicts resolved"])
+    assert pair.run("legacy", "reconcile", recording)[0] == 0
+    closed = "SELECT is_closed, close_date FROM session WHERE id = 1"
+    assert [(bool(row[0]), row[1]) for row in raw.run(pair.new, closed)] == [(False, None)]
+
+
+def test_a_draft_here_ends_with_the_submission_of_the_old_service(pair: Pair) -> None:
+    recording = conflicting(pair, "a draft")
+
+    resolve(pair, "take-old", recording, "assignment:1")
+
+    kinds = raw.run(pair.new, "SELECT save_type FROM answer_set WHERE assignment_id = 1")
+    assert [row[0] for row in kinds] == ["FINAL"]
+
+
+def test_every_difference_can_be_resolved(pair: Pair) -> None:
+    """Also of rows that only one side has, or that only people here have changed."""
+    pair.import_first()
+    on(pair, "new", partial(assigning, number=1), partial(submitting("0"), number=2))
+    recording = pair.record()
+    before = rows_of(pair.new)
+    differences = pair.run("legacy", "reconcile", recording)
+
+    kept = resolve(pair, "keep-here", recording, "assignment:2", "assignment:18")
+    after_keeping, rows = pair.run("legacy", "reconcile", recording), rows_of(pair.new)
+    later = pair.record()
+    updated = pair.run("import", later, "--update")
+    taken = resolve(pair, "take-old", later, "assignment:2")
+
+    assert differences[1][-3:] == [
+        "only here\tassignment\t18",
+        "different\tassignment\t2\tsubmitDate, status, answers",
+        "2 differences",
+    ]
+    assert (kept[0], taken[0], rows) == (0, 0, before)
+    assert (after_keeping[0], after_keeping[1][-2:]) == (
+        0, ["1 not compared, because they were resolved", "0 differences"]
+    )  # fmt: skip
+    assert updated == (0, ["0 conflicts"])
+    assert pair.run("legacy", "reconcile", later)[0] == 0
+    sets = raw.run(pair.new, "SELECT count(*) FROM answer_set WHERE assignment_id = 2")
+    assert sets[0][0] == 1  # as an earlier attempt
+
+
+def test_a_row_that_only_this_service_has_can_be_removed(pair: Pair) -> None:
+    pair.import_first()
+    on(pair, "new", partial(assigning, number=1))
+    recording = pair.record()
+
+    taken = resolve(pair, "take-old", recording, "assignment:18")
+
+    assert taken == (0, ["1 conflict resolved"])
+    assert pair.run("legacy", "reconcile", recording)[0] == 0
+    assert shown(rows_of(pair.new), ("assignment", 18)) is None
+
+
+REFUSALS = {
+    ("take-old", "assignment:99"): "care-gateway: assignment:99 is neither in this recording nor here",
+    ("keep-here", "session:99"): "care-gateway: session:99 is neither in this recording nor here",
+}
+
+
+@pytest.mark.parametrize("words", REFUSALS)
+def test_an_unknown_row_is_refused(pair: Pair, words: tuple[str, str]) -> None:
+    recording, before = conflicting(pair, "a submission"), rows_of(pair.new)
+
+    refused = resolve(pair, words[0], recording, "assignment:1", words[1])
+
+    assert refused == (2, [REFUSALS[words]])
+    assert rows_of(pair.new) == before
+
+
+def test_a_key_of_another_form_is_refused(pair: Pair) -> None:
+    unknown = resolve(pair, "take-old", pair.record(), "assignment 1")
+
+    assert unknown[0] == 2
+    assert unknown[1][-1] == "Error: Invalid value for 'KIND:ID...': must be like assignment:17"
+
+
+def test_an_erased_client_stays_erased(pair: Pair) -> None:
+    recording = conflicting(pair, "a submission")
+    assert pair.run("erase", "--id", "1", "--yes")[0] == 0
+    before = rows_of(pair.new)
+
+    refused = resolve(pair, "take-old", recording, "assignment:1")
+
+    assert refused == (2, ["care-gateway: assignment:1 is neither in this recording nor here"])
+    assert rows_of(pair.new) == before
+
+
+def test_after_the_switch_nothing_is_taken_from_the_old_service(pair: Pair) -> None:
+    recording = conflicting(pair, "a submission")
+    assert pair.run("legacy", "switch")[0] == 0
+
+    refused = resolve(pair, "take-old", recording, "assignment:1")
+    updated = pair.command("import", recording, "--update", database_url=pair.new)
+
+    sentence = (
+        "care-gateway: the switch was declared, so people use this service; nothing was imported "
+        "(legacy switch --back)"
+    )
+    assert refused == (2, [sentence])
+    assert (updated.exit_code, updated.stderr.splitlines()[-1]) == (2, sentence)

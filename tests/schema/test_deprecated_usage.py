@@ -1,0 +1,149 @@
+"""Requests that use deprecated parts of the schema are counted by part, application, role and day."""
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from app.db.drivers.factory import open_database
+from app.db.statements.usage import SERVED
+from app.main import create_app
+from app.settings import Settings
+from app.usage.counts import Usage, UsageWriter
+from tests import keys
+from tests.callers import Gateway, opened, schema_of
+from tests.db import raw
+from tests.factories import DAY, NOW, a_world, starting_with
+from tests.rest_compat.legacy import SESSIONS
+from tests.schema.deprecating import ARGUMENT, EVENT, FIELD, INPUT_FIELD, PARTS, VALUE, deprecated
+from tests.schema.listening import insert_event, listening, streaming
+
+__all__ = ["deprecated"]
+pytestmark = [pytest.mark.usefixtures("deprecated"), starting_with(a_world)]
+
+TODAY = "2026-11-21"
+TITLES = "{ sessions(first: 1) { nodes { title } } }"
+IN_STATE = "query ($state: TimeState) { sessions(timeState: $state) { totalCount } }"
+ASSIGN = "mutation ($input: AssignHomeworkInput!) { assignHomework(input: $input) { userErrors { code } } }"
+CHANGES = "subscription { assignmentChanged(after: 0) { id what } }"
+HOMEWORK = {
+    "sessionId": "1",
+    "bookIds": [],
+    "startDate": "2026-11-21T10:00:00Z",
+    "endDate": "2026-11-22T10:00:00Z",
+}
+MINUTE = timedelta(minutes=1)
+
+
+@contextmanager
+def service(settings: Settings, **changed: Any) -> Iterator[Gateway]:
+    own = settings.model_copy(update=changed)
+    with opened(create_app(own, clock=lambda: NOW)) as client:
+        yield Gateway(client, own)
+
+
+def stored(settings: Settings) -> list[tuple[Any, ...]]:
+    return sorted(
+        raw.run(settings.database, "SELECT day, path, role, application, requests FROM legacy_usage")
+    )
+
+
+def counted(settings: Settings) -> list[tuple[Any, ...]]:
+    return [row for row in stored(settings) if row[2] != SERVED]
+
+
+def counts(settings: Settings) -> dict[str, int]:
+    return {path: requests for _, path, _, _, requests in counted(settings)}
+
+
+@pytest.mark.parametrize("prepares", [True, False])
+def test_each_part_is_counted_once_a_request(settings: Settings, prepares: bool) -> None:
+    with service(settings, engine=prepares) as gateway:
+        caregiver = gateway.as_caregiver(1)
+        for _ in range(3):  # read, then prepared
+            caregiver.data("{ a: sessions { nodes { title } } b: sessions { nodes { title name: title } } }")
+        caregiver.data("{ sessions(timeState: RUNNING) { totalCount } }")
+        caregiver.data(IN_STATE, state="FUTURE")
+        caregiver.data(IN_STATE, state="RUNNING")
+        caregiver.data(IN_STATE.replace("TimeState", "TimeState = FUTURE"))
+        caregiver.graphql(ASSIGN, input={**HOMEWORK, "remindDates": []})
+        caregiver.graphql(ASSIGN, input=HOMEWORK)
+        gateway.as_client(1).data(
+            "{ ...All } fragment All on Query { sessions { nodes { ...One } } }"
+            " fragment One on Session { title }"
+        )
+
+    assert counted(settings) == [
+        (TODAY, INPUT_FIELD, "CAREGIVER", "tests", 1),
+        (TODAY, ARGUMENT, "CAREGIVER", "tests", 4),
+        (TODAY, FIELD, "CAREGIVER", "tests", 3),
+        (TODAY, FIELD, "CLIENT", "tests", 1),
+        (TODAY, VALUE, "CAREGIVER", "tests", 2),
+    ]
+
+
+def test_the_token_or_else_the_user_agent_names_the_application(settings: Settings) -> None:
+    with service(settings) as gateway:
+        for claims in ({"client_id": "web-app"}, {"client_id": None}):
+            caller = gateway.with_token(keys.token("CAREGIVER", "caregiver-1", **claims))
+            query = {"query": TITLES}
+            caller.request("POST", "/graphql", json=query, headers={"user-agent": "okhttp/4.9"})
+
+    assert [row[3] for row in counted(settings)] == ["okhttp", "web-app"]
+
+
+@pytest.mark.sqlite_only
+def test_other_requests_are_not_counted(settings: Settings) -> None:
+    two = "query Old { sessions { nodes { title } } } query New { viewer { role } }"
+    with service(settings) as gateway:
+        caregiver = gateway.as_caregiver(1)
+        caregiver.data("{ sessions { totalCount } }")
+        caregiver.request("POST", "/graphql", json={"query": two, "operationName": "New"})
+        caregiver.graphql("{ sessions { nodes { title unknown } } }")
+        gateway.as_client(1).get(f"{SESSIONS}?time-state=FUTURE")  # whose document selects the title
+
+    assert counts(settings) == {f"GET {SESSIONS}": 1}
+
+
+@pytest.mark.sqlite_only
+def test_websockets_and_event_streams_are_counted_at_their_beginning(settings: Settings) -> None:
+    insert_event(settings.database, "ASSIGNED", number=1)
+    with service(settings) as gateway:
+        caregiver = gateway.as_caregiver(1)
+        with listening(caregiver) as listener:
+            listener.query(TITLES)
+            listener.subscribe(CHANGES)
+            listener.receive_change()
+        with streaming(caregiver, CHANGES) as stream:
+            stream.receive()
+
+    assert counts(settings) == {FIELD: 1, EVENT: 2}
+
+
+@pytest.mark.sqlite_only
+def test_an_operation_without_deprecated_parts_is_prepared_without_a_count(settings: Settings) -> None:
+    with service(settings) as gateway:
+        gateway.as_caregiver(1).data("query ($id: ID!) { session(id: $id) { id } }", id="1")
+        operations = schema_of(gateway.client.app).operations.recent.values
+
+    assert [each.deprecated for each in operations.values()] == [None]
+
+
+def test_each_day_on_which_a_part_is_deprecated_is_recorded(settings: Settings) -> None:
+    async def write() -> None:
+        db = await open_database(settings.database)
+        for day in range(2):
+            clock = iter(NOW + day * DAY + minutes * MINUTE for minutes in range(4))
+            writer = UsageWriter(db, Usage(), lambda times=clock: next(times), PARTS)
+            for _ in range(3):
+                await writer.write()
+        await db.close()
+
+    asyncio.run(write())
+
+    assert stored(settings) == sorted(
+        (day, part, SERVED, "", 0) for day in (TODAY, "2026-11-22") for part in PARTS
+    )
