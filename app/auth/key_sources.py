@@ -44,6 +44,10 @@ class KeysUnreadable(SettingsError):
         self.advice = advice
 
 
+class KeysAway(KeysUnreadable):
+    """The issuer cannot be reached now; a later attempt may succeed."""
+
+
 def read_file(path: str, setting: str, kind: str) -> bytes:
     try:
         with open(path, "rb") as file:
@@ -88,7 +92,7 @@ def fetch(url: str) -> bytes:
                 reason += " and redirects are not followed"
     except (OSError, HTTPException, ValueError) as fault:
         reason = reason_of(fault)
-    raise KeysUnreadable(f"CARE_TOKEN_JWKS cannot be fetched: {reason}", URL_ADVICE) from None
+    raise KeysAway(f"CARE_TOKEN_JWKS cannot be fetched: {reason}", URL_ADVICE) from None
 
 
 def reason_of(fault: Exception) -> str:

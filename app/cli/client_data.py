@@ -132,6 +132,8 @@ def erase(user: str | None, client_id: int | None, yes: bool, is_list: bool) -> 
         f"{counted(erased.answers, 'answer')}, {counted(erased.feedbacks, 'feedback')}, "
         f"{counted(erased.drafts, 'draft')}"
     )
+    if not settings.database.startswith("sqlite:"):  # where `restore` cannot read the replaced database
+        click.echo("now run care-gateway tombstones save FILE: a restore needs it", err=True)
 
 
 def erasing_on_record(client: int, now: datetime) -> Steps[Erased]:

@@ -10,6 +10,7 @@ from typing import Any
 import click
 from sqlalchemy.exc import SQLAlchemyError
 
+from app.auth.key_sources import KeysAway
 from app.care.context import Role, utc_now
 from app.care.errors import CareError
 from app.db.admin.migrate import reject_newer, serves, version_of
@@ -17,7 +18,9 @@ from app.db.audit.records import About, operator_record, recording
 from app.db.drivers.factory import open_database
 from app.db.drivers.interface import (
     Database,
+    DatabaseAway,
     DatabaseError,
+    DatabaseUnavailable,
     Result,
     is_fault_of_database,
     reason_of,
@@ -75,6 +78,17 @@ class Gateway(Group):
         ctx.exit(2)
 
 
+class Service(click.Command):
+    """A command that runs until it is stopped. Exit code 1 lets its supervisor start it again."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except (DatabaseAway, KeysAway) as error:
+            click.echo(f"care-gateway: {error}", err=True)
+            ctx.exit(1)
+
+
 @click.group(cls=Gateway, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="care-gateway", prog_name="care-gateway")
 def main() -> None:
@@ -117,7 +131,8 @@ def on_database(
             return await work(db)
         except Exception as error:
             if is_fault_of_database(error):
-                raise DatabaseError(f"database error: {reason_of(error)}") from None
+                kind = DatabaseAway if isinstance(error, DatabaseUnavailable) else DatabaseError
+                raise kind(f"database error: {reason_of(error)}") from None
             raise
         finally:
             await db.close()

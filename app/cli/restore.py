@@ -71,7 +71,7 @@ def tombstones() -> None:
 def save_tombstones(file: Path) -> None:
     """Add the erased clients and disabled accounts to a file, which never loses any.
 
-    Store it apart from backups. It has ids and moments, and no names.
+    Also store its newest version elsewhere. It has ids and moments, and no names.
     """
     stored = read_database(settings_or_warn(), reading_tombstones())
     try:
@@ -109,7 +109,8 @@ def read_lists(files: Iterable[TextIO]) -> dict[Person, Mark]:
 
 
 async def applying(db: Database, given: Tombstones, now: datetime) -> Again:
-    """Erases, disables and enables people as the tombstones say."""
+    """Records the restore, and erases, disables and enables people as the tombstones say."""
+    await db.write(audit_record("restore", []))
     found = await db.write(merging_tombstones(given))
     again: Again = {"clients erased": []}
     for (state, role), people in (await db.read(finding_contradictions(found))).items():
@@ -195,7 +196,6 @@ def prepare(settings: Settings, part: Path, tombstones: Tombstones, now: datetim
     remove_logs(part)  # left by a killed command: SQLite would apply them to this file
 
     async def work(db: Database) -> Again:
-        await db.write(audit_record("restore", []))
         again = await applying(db, tombstones, now)
         if found := await db.read(differences()):
             differ = counted(len(found), "difference")

@@ -6,7 +6,7 @@ import socket
 
 import click
 
-from app.cli.common import WholeNumber, check_before_serving, main, settings_or_warn
+from app.cli.common import Service, WholeNumber, check_before_serving, main, settings_or_warn
 from app.settings import Settings, SettingsError
 from app.telemetry.logs import config_of
 
@@ -14,7 +14,7 @@ STOP_SECONDS = 5  # for responses in progress; a client may never read its respo
 HEALTHCHECK_SECONDS = 30  # for a worker process to respond; starting is slow on a busy machine
 
 
-@main.command()
+@main.command(cls=Service)
 @click.option("--host", help="Address to listen on; default is CARE_HOST.")
 @click.option("--port", type=WholeNumber(1, 65535), help="Port to listen on; default is CARE_PORT.")
 @click.option("--workers", type=WholeNumber(1, 64), default=1, show_default=True, help="Number of processes.")

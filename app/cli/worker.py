@@ -13,6 +13,7 @@ from app.care.context import utc_now
 from app.cli.common import (
     EnumChoice,
     Group,
+    Service,
     WholeNumber,
     check_before_serving,
     main,
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
     from app.telemetry.tracing.requests import Tracing
 
 
-@main.command()
+@main.command(cls=Service)
 def worker() -> None:
     """Run the dispatcher without the server: send due reminders, and deliver events to the webhook."""
     settings = settings_or_warn()

@@ -4,6 +4,7 @@ none that has arrived is lost."""
 import asyncio
 import ctypes
 import os
+import signal
 import socket
 import struct
 import sys
@@ -11,10 +12,10 @@ from collections import deque
 from contextlib import suppress
 from multiprocessing import get_context
 from multiprocessing.synchronize import Event
+from time import monotonic
 from typing import Any
 
 import uvicorn
-from uvicorn.config import STARTUP_FAILURE
 from uvicorn.supervisors import multiprocess
 
 ACCEPTED_AT_ONCE = 256  # connections
@@ -22,6 +23,9 @@ INCOMPLETE_AT_ONCE = 32  # of these with an incomplete head, that are read in an
 MAX_USUAL_HEAD = 4096  # bytes; a longer head counts as incomplete
 HANDSHAKE_SECONDS = 0.1  # at shutdown, for connections that have begun
 JOIN_SECONDS = 0.2  # until the process that waits for its workers looks for a signal
+START_SECONDS = 300  # for a worker process to serve; a busy machine loads the program slowly
+RETRY_SECONDS = 5  # after a worker process that could not start, as without its database
+TRY_AGAIN = 1  # exit code; uvicorn's own is 3
 SO_ATTACH_FILTER = 26  # of Linux; Python has no name for it
 # A filter in classic BPF, which drops each segment that begins a connection.
 DROP_NEW = b"".join(
@@ -49,7 +53,10 @@ class AcceptingServer(uvicorn.Server):
     config: Config
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        await super().startup(sockets)
+        try:
+            await super().startup(sockets)
+        except SystemExit:
+            raise SystemExit(TRY_AGAIN) from None
         loop = asyncio.get_running_loop()
         listening = [each for server in self.servers for each in server.sockets]
         self.incomplete: deque[socket.socket] = deque()  # accepted connections that are not read yet
@@ -134,15 +141,67 @@ def drop_new_connections(listener: socket.socket) -> None:
 
 
 class Worker(multiprocess.Process):
+    """Its process answers each ping with whether it serves, once it has begun to load the program."""
+
+    is_pinged = False
+    has_served = False
+    replace_at: float | None = None  # set once it has ended
+
     @property
     def server(self) -> uvicorn.Server:
         if self._server is None:
             self._server = AcceptingServer(self.config)
         return self._server
 
+    def start(self) -> None:
+        self.deadline = monotonic() + START_SECONDS
+        super().start()
+
+    def fault(self) -> str:
+        """Why the process has to be replaced. Does not wait for an answer: others would wait too."""
+        if (code := self.exitcode) is not None:
+            how = f"was ended by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
+            return how if self.has_served else f"{how} before it served"
+        while self.parent_conn.poll():
+            self.has_served |= self.parent_conn.recv()
+            self.is_pinged = False
+            if self.has_served:
+                self.deadline = monotonic() + self.config.timeout_worker_healthcheck
+        if not self.is_pinged:
+            self.parent_conn.send(b"ping")
+            self.is_pinged = True
+        if monotonic() < self.deadline:
+            return ""
+        if self.has_served:
+            return f"did not respond for {self.config.timeout_worker_healthcheck} s"
+        return f"did not start within {START_SECONDS} s"
+
 
 class Workers(multiprocess.Multiprocess):
     config: Config
+    processes: list[Worker]  # type: ignore[assignment]
+    have_failed = False
+
+    def keep_subprocess_alive(self) -> None:
+        """Unlike uvicorn, which ends all processes when one cannot start, tries again while another is left:
+        without the database no process can start, and those that serve wait for it."""
+        if self.should_exit.is_set():
+            return
+        for each in self.processes:
+            if each.replace_at is None and (fault := each.fault()):
+                each.kill()
+                each.process.join()
+                each.replace_at = monotonic() + (0 if each.has_served else RETRY_SECONDS)
+                multiprocess.logger.error("Child process [%s] %s", each.pid, fault)
+        if all(each.replace_at and not each.has_served for each in self.processes):
+            multiprocess.logger.error("No child process could start, stopping the parent process")
+            self.have_failed = True
+            self.should_exit.set()
+            return
+        for index, each in enumerate(self.processes):
+            if each.replace_at is not None and each.replace_at <= monotonic():
+                self.processes[index] = Worker(self.config, self.sockets)
+                self.processes[index].start()
 
     def terminate_all(self) -> None:
         for each in self.sockets:  # this process accepts no connections, so they must not wait for it
@@ -165,12 +224,16 @@ def run(app: Any, **options: Any) -> None:
     """Like `uvicorn.run`, which has no setting for the class of the server."""
     config = Config(app, **options)
     server = AcceptingServer(config)
+    has_failed = False
     with suppress(KeyboardInterrupt):
         if config.workers == 1:
             server.run()
+            has_failed = not server.started
         else:
             multiprocess.Process = Worker  # type: ignore[misc]
             config.ending = get_context("spawn").Event()
-            Workers(config, [config.bind_socket()]).run()
-    if config.workers == 1 and not server.started:
-        sys.exit(STARTUP_FAILURE)
+            workers = Workers(config, [config.bind_socket()])
+            workers.run()
+            has_failed = workers.have_failed
+    if has_failed:
+        sys.exit(TRY_AGAIN)

@@ -113,7 +113,7 @@ def test_a_standby_alone_is_rejected_with_one_sentence(tmp_path: Path) -> None:
         alone = url.replace(f":{primary.port}/", f":{standby.port}/")
         refused = run("serve", env="development", database_url=alone, var=str(tmp_path))
 
-    assert (refused.returncode, refused.stdout) == (2, "")
+    assert (refused.returncode, refused.stdout) == (1, "")
     assert refused.stderr == (
         f"care-gateway: the PostgreSQL database cannot be opened: 127.0.0.1:{standby.port} is a standby or "
         "read-only (name the primary in CARE_DATABASE_URL, or all hosts)\n"

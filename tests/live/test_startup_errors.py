@@ -1,4 +1,5 @@
-"""A service that cannot start prints one sentence without secrets and exits with 2."""
+"""A service that cannot start prints one sentence without secrets. It exits with 1 if a later attempt may
+succeed, else with 2."""
 
 import shutil
 import socket
@@ -101,12 +102,37 @@ ERRORS = {
 }
 
 
+LATER = {"issuer away", "PostgreSQL away", "PostgreSQL unknown"}
+
+
+@pytest.mark.parametrize("command", ["serve", "worker"])
+def test_a_service_without_its_database_exits_with_1_so_that_it_is_started_again(
+    command: str, production: dict[str, str], postgres: str
+) -> None:
+    user, host = postgres.removeprefix("postgresql://").split("@")
+    urls = {
+        "postgresql://care@127.0.0.1:1/care": 1,
+        f"{postgres.rsplit('/', 1)[0]}/none": 2,
+        f"postgresql://{user.split(':')[0]}:wrong@{host}": 2,
+        f"postgresql://{user}@127.0.0.1:1,{host.replace('/postgres', '/none')}": 1,
+    }
+    started = {url: start(command, **production | {"database_url": url}) for url in urls}
+
+    results = {url: (*one.communicate(), one.returncode) for url, one in started.items()}
+
+    assert {url: code for url, (_, _, code) in results.items()} == urls
+    assert {errors.count("\n") for _, errors, _ in results.values()} == {1}
+
+
 def test_a_configuration_error_is_reported_in_one_sentence(production: dict[str, str]) -> None:
     started = {name: start("serve", **production | changed) for name, (changed, _) in ERRORS.items()}
 
     results = {name: (*one.communicate(timeout=PATIENCE), one.returncode) for name, one in started.items()}
 
-    assert results == {name: ("", f"care-gateway: {sentence}\n", 2) for name, (_, sentence) in ERRORS.items()}
+    assert results == {
+        name: ("", f"care-gateway: {sentence}\n", 1 if name in LATER else 2)
+        for name, (_, sentence) in ERRORS.items()
+    }
 
 
 def test_a_missing_database_is_not_created(production: dict[str, str], tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from sqlalchemy import Connection, delete, event, insert, select, text
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 
 from app.db.drivers.factory import open_database
-from app.db.drivers.interface import Database, DatabaseError, sqlite_path
+from app.db.drivers.interface import Database, DatabaseError, DatabaseUnavailable, sqlite_path
 from app.db.drivers.sqlite import prepare_sqlite
 from app.db.sql import Statement, Steps
 from app.db.statements.books import words_of
@@ -84,6 +84,8 @@ async def version_of(db: Database) -> str | None:
     """None if the database has no tables."""
     try:
         return await db.read(stored_version())
+    except DatabaseUnavailable:
+        raise
     except Exception:  # there is no such table
         return None
 

@@ -82,7 +82,8 @@ class Primary:
                 self.unused.add(host.name)
                 logger.warning("%s %s; to use it, restart the process", host, OTHER_DATA)
         if not usable:
-            raise cannot_be_opened("; ".join(f"{host.name} {host.fault or OTHER_DATA}" for host in hosts))
+            reasons = "; ".join(f"{host.name} {host.fault or OTHER_DATA}" for host in hosts)
+            raise cannot_be_opened(reasons, any(host.is_away for host in hosts))
         reject_several(usable)
         chosen = max(usable, key=lambda host: host.server.timeline)
         self.use(chosen)

@@ -2,19 +2,21 @@
 
 import asyncio
 import errno
+import re
 import socket
 import ssl
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import parse_qs, urlsplit
 
-from app.db.drivers.interface import DatabaseError
+from app.db.drivers.interface import DatabaseAway, DatabaseError
 
 try:
     import asyncpg as asyncpg  # also for the other modules of this driver
 except ImportError:
     raise DatabaseError("PostgreSQL needs asyncpg; install the project with its extra `postgres`") from None
 
+PASSWORD_FIELDS = 5  # of a line: host, port, database, user, password
 SILENCE_SECONDS = 5  # until a host that acknowledges nothing counts as lost
 WITHOUT_STATEMENT = (asyncpg.InvalidSQLStatementNameError, asyncpg.DuplicatePreparedStatementError)
 NEEDS_NEWER_POOLER = (
@@ -25,6 +27,16 @@ FILES = ("sslrootcert", "sslcert", "sslkey", "sslcrl")  # parameters
 NO_ROOT = "root certificate file"  # begins the message of asyncpg, which names the default file
 STANDBY = "is a standby or read-only (name the primary in CARE_DATABASE_URL, or all hosts)"
 SILENT = "does not respond (check the host, the port, and firewalls)"
+# A later attempt may succeed: the host or the server starts or stops, or has too many connections.
+AWAY = (
+    OSError,
+    asyncpg.PostgresConnectionError,
+    asyncpg.OperatorInterventionError,
+    asyncpg.InsufficientResourcesError,
+    asyncpg.InternalClientError,
+)
+NOT_AWAY = (PermissionError, ssl.SSLError)  # of files and certificates
+NO_TLS = "rejected SSL upgrade"
 REFUSED = f"[Errno {errno.ECONNREFUSED}]"  # of one address of the host, or within the list of several
 
 # The parameter that the server reports may be older than a promotion if PgBouncer passes it on.
@@ -60,6 +72,7 @@ class Host(NamedTuple):
     server: Server = UNIDENTIFIED
     connection: Any = None
     fault: str = ""
+    is_away: bool = False
 
     @property
     def timeline(self) -> int | str:
@@ -69,8 +82,9 @@ class Host(NamedTuple):
         return f"{self.name} (timeline {self.timeline})"
 
 
-def cannot_be_opened(reason: str) -> DatabaseError:
-    return DatabaseError(f"the PostgreSQL database cannot be opened: {reason}")
+def cannot_be_opened(reason: str, is_away: bool = False) -> DatabaseError:
+    kind = DatabaseAway if is_away else DatabaseError
+    return kind(f"the PostgreSQL database cannot be opened: {reason}")
 
 
 def addresses_of(url: str) -> list[tuple[str, str]]:
@@ -104,7 +118,7 @@ async def connect_to_host(
                 notice_silence(connection)
                 if not accepts_standby and await connection.fetchval(IS_READ_ONLY):
                     connection.terminate()
-                    return Host(name, fault=STANDBY)
+                    return Host(name, fault=STANDBY, is_away=True)
                 return Host(name, await identify(connection), connection)
             except BaseException:
                 connection.terminate()
@@ -113,11 +127,15 @@ async def connect_to_host(
         raise cannot_be_opened(NEEDS_NEWER_POOLER) from None
     except OSError as fault:  # before ValueError: a certificate that is rejected is both
         reject_unreadable_files(address)
-        return Host(name, fault=reason_of_fault(fault))
+        return Host(name, fault=reason_of_fault(fault), is_away=is_away(fault))
     except ValueError as fault:  # its text may quote a part of the password; also an InterfaceError
         raise cannot_be_read(str(fault)) from None
     except (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError) as fault:
-        return Host(name, fault=reason_of_fault(fault))
+        return Host(name, fault=reason_of_fault(fault), is_away=is_away(fault))
+
+
+def is_away(fault: Exception) -> bool:
+    return isinstance(fault, AWAY) and not isinstance(fault, NOT_AWAY) and NO_TLS not in str(fault)
 
 
 async def identify(connection: Any) -> Server:
@@ -151,7 +169,8 @@ def reason_of_fault(fault: Exception) -> str:
         return f"has a certificate that is not valid: {fault.verify_message} (check sslrootcert)"
     if REFUSED in str(fault):
         return "refuses connections (check the port, and that PostgreSQL runs and listens there)"
-    return f"cannot be used: {getattr(fault, 'strerror', None) or fault}"
+    file = getattr(fault, "filename", None)
+    return f"cannot be used: {getattr(fault, 'strerror', None) or fault}{f': {file}' if file else ''}"
 
 
 def cannot_be_read(reason: str) -> DatabaseError:
@@ -176,3 +195,17 @@ def reject_unreadable_files(address: str) -> None:
                 raise cannot_be_opened(f"{name} names {path}, which cannot be read: {reason}") from None
             if not is_pem:
                 raise cannot_be_opened(f"{name} names {path}, which is not a PEM file")
+
+
+# --- the password file ----------------------------------------------------------------------------
+
+read_escaped = asyncpg.connect_utils._read_password_file
+
+
+def read_password_file(path: Path) -> list[tuple[str, ...]]:
+    """asyncpg keeps the backslash before `:` and before another backslash, which libpq removes."""
+    lines = (tuple(re.sub(r"\\(.)", r"\1", field) for field in line) for line in read_escaped(path))
+    return [line for line in lines if len(line) == PASSWORD_FIELDS]
+
+
+asyncpg.connect_utils._read_password_file = read_password_file

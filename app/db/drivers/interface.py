@@ -22,6 +22,10 @@ class DatabaseError(OperatorError):
     """The database cannot be opened or used."""
 
 
+class DatabaseAway(DatabaseError):
+    """The database cannot be reached now; a later attempt may succeed."""
+
+
 class DatabaseUnavailable(Exception):
     """The database is locked, full or gone; a retry may succeed. The cause has the details."""
 
