@@ -14,10 +14,11 @@ import pytest
 from httpx2 import Response
 
 from app.db.drivers.interface import DatabaseUnavailable
+from app.db.statements.switch import SwitchState, saving_switch
 from app.main import create_app
 from app.settings import Trust
 from tests import pages
-from tests.callers import WIDE, Caller, Gateway, opened
+from tests.callers import WIDE, Caller, Gateway, opened, run_write
 from tests.factories import NOW, a_world
 from tests.schema.keyed import KEYED, REPLAYED, assigning
 from tests.schema.manifest_service import hashed, service_with_manifest, sha256
@@ -232,6 +233,18 @@ def test_a_database_failure_has_the_status_of_the_page(
     assert response.json().get("data") == ({"__typename": "Query", "session": None} if body is READ else None)
     assert ("data" in response.json()) == (body is READ or (accept == JSON and None in faults))
     assert [error["extensions"]["code"] for error in response.json()["errors"]] == ["OVERLOADED"]
+
+
+@pytest.mark.parametrize("accept", [GRAPHQL, JSON])
+def test_a_change_before_the_switch_has_the_status_of_the_page(gateway: Gateway, accept: str) -> None:
+    gateway.import_records(a_world())
+    run_write(gateway.settings.database, saving_switch(SwitchState.WAITING))
+
+    response = post(gateway.as_caregiver(1), accept, assigning())
+
+    assert response.status_code == STATUSES["a change while the service is read-only"][accept == JSON]
+    assert "retry-after" in response.headers
+    assert [error["extensions"]["code"] for error in response.json()["errors"]] == ["READ_ONLY"]
 
 
 # --- idempotency keys -------------------------------------------------------------------------------
