@@ -19,6 +19,7 @@ from tests.browser.conftest import (
 )
 from tests.browser.test_pages import (
     EDITED,
+    HINT,
     RESPONSE,
     RUN,
     button,
@@ -229,6 +230,8 @@ def test_the_events_of_a_subscription_are_listed_and_can_be_held_back(served: Se
 
     page.click("[...document.querySelectorAll('.log button')].find((one) => one.textContent === 'Clear')")
     page.until(f"{EVENTS}.length === 0 && {RESPONSE} === ''")
+    page.until(f"/^Listening, cleared at [0-9:]{{8}}$/.test({LOG_STATUS})")
+    assert not page.evaluate(HINT)
     assign()
     page.until(f"{EVENTS}.length === 2")
     page.click(RUN)  # stops it
