@@ -7,6 +7,7 @@ from typing import Any
 from urllib.parse import quote
 
 import httpx2
+import jwt
 import pytest
 
 from app.dev.graphiql import HOMEWORK, OPERATIONS
@@ -237,6 +238,17 @@ def test_the_events_of_a_subscription_are_listed_and_can_be_held_back(served: Se
     page.click(RUN)  # stops it
     page.until(f"{LOG_STATUS} === 'Ended'")
     assert page.evaluate(f"{EVENTS}.length") == 2
+    assert_no_errors_and_no_foreign_requests(served, page)
+
+
+def test_an_expired_token_is_shown_as_such(served: Served, page: Page) -> None:
+    opened_graphiql(served, page)
+    page.click(token_button("own token"))
+    page.until("document.activeElement.closest('.graphiql-editor-tool')")
+    status = "document.querySelector('.tokens [role=status]').textContent"
+    token = jwt.encode({"exp": 1_700_000_000}, "a" * 32)
+    page.send("Input.insertText", text=token)
+    page.until(f"{status} === 'expired at ' + new Date(1700000000000).toTimeString().slice(0, 5)")
     assert_no_errors_and_no_foreign_requests(served, page)
 
 

@@ -15,6 +15,17 @@ export function kindOfToken(headers) {
 
 const hasToken = (headers) => /"authorization"\s*:\s*"(bearer\s+)?(?!bearer\b)[^\s"…]/i.test(headers ?? "");
 
+/** When the token expired, or null; the service alone verifies it. */
+function expiryOf(headers) {
+  try {
+    const claims = /"authorization"\s*:\s*"(?:bearer\s+)?[\w-]+\.([\w-]+)\./i.exec(headers)[1];
+    const expires = new Date(JSON.parse(atob(claims.replaceAll("-", "+").replaceAll("_", "/"))).exp * 1000);
+    return expires < new Date() ? expires.toTimeString().slice(0, 5) : null;
+  } catch {
+    return null; // no JSON Web Token
+  }
+}
+
 /** The browser stores no token, so another one than a demo token has to be pasted again. */
 export function headersFor(kind) {
   const token = Object.hasOwn(config.tokens, kind) && config.tokens[kind]; // a link can name any kind
@@ -37,6 +48,7 @@ export function TokenChoice() {
   const { updateActiveTabValues } = useGraphiQLActions();
   const { headers } = tabs[activeTabIndex];
   const kind = kindOfToken(headers);
+  const expired = expiryOf(headers);
   const write = (headers) => {
     headerEditor.setValue(headers);
     updateActiveTabValues({ headers });
@@ -60,7 +72,7 @@ export function TokenChoice() {
         </button>
       ))}
       <button type="button" aria-pressed={kind === OWN} onClick={writeOwn}>{OWN}</button>
-      <span role="status">{!hasToken(headers) && "Not signed in: Headers contains no token."}</span>
+      <span role="status">{expired ? `expired at ${expired}` : !hasToken(headers) && "Not signed in: Headers contains no token."}</span>
     </div>
   );
 }
