@@ -252,6 +252,16 @@ def test_an_expired_token_is_shown_as_such(served: Served, page: Page) -> None:
     assert_no_errors_and_no_foreign_requests(served, page)
 
 
+@pytest.mark.parametrize("width", [390, 1280])
+def test_a_long_path_wraps_in_the_list_of_requests(served: Served, page: Page, width: int) -> None:
+    httpx2.get(f"{served.url}/gateway/{'a' * 300}", headers={"x-request-id": "b" * 36}, verify=False)
+    page.open(f"{served.url}/requests", width, 800)
+    page.until("document.readyState === 'complete' && document.querySelector('.requests tbody code')")
+    assert page.evaluate(
+        "document.querySelector('.requests td:last-child').getBoundingClientRect().right <= innerWidth"
+    )
+
+
 def test_a_legacy_call_in_the_list_of_requests_opens_as_its_operation(served: Served, page: Page) -> None:
     opened_graphiql(served, page)
     token = json.loads(page.evaluate("document.getElementById('config').textContent"))["tokens"]["caregiver"]
