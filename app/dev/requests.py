@@ -7,7 +7,7 @@ Production has none of these wrappers.
 import re
 from collections import deque
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from copy import copy
 from dataclasses import dataclass, field
@@ -142,7 +142,8 @@ class RecentRequests:
                 if message["type"] == "http.response.start":
                     finish(request, scope, message["status"])
                     if is_introspection(scope):
-                        self.requests.remove(request)
+                        with suppress(ValueError):  # later requests may have displaced it
+                            self.requests.remove(request)
                     timing = (b"server-timing", request.server_timing())
                     message = {**message, "headers": [*message["headers"], timing]}
                 await send(message)
