@@ -109,8 +109,8 @@ def read_lists(files: Iterable[TextIO]) -> dict[Person, Mark]:
 
 
 async def applying(db: Database, given: Tombstones, now: datetime) -> Again:
-    """Records the restore, and erases, disables and enables people as the tombstones say."""
-    await db.write(audit_record("restore", []))
+    """Erases, disables and enables people as the tombstones say, and records the restore: once, also if an
+    earlier run was interrupted."""
     found = await db.write(merging_tombstones(given))
     again: Again = {"clients erased": []}
     for (state, role), people in (await db.read(finding_contradictions(found))).items():
@@ -122,6 +122,7 @@ async def applying(db: Database, given: Tombstones, now: datetime) -> Again:
         if people:
             what = f"{role.lower()}s" if state is TombstoneState.ERASED else f"{role.lower()} accounts"
             again[f"{what} {state.lower()}"] = people
+    await db.write(audit_record("restore", []))
     return again
 
 

@@ -102,10 +102,10 @@ def test_clients_and_accounts_stay_erased_and_disabled(
     ]
     assert raw.run(settings.database, "SELECT id, is_disabled FROM caregiver") == [(1, 0), (2, 1)]
     assert [one[2:5:2] for one in audited(settings.database)] == [
-        ("restore", []),
         ("erase", [[1, 2, {}], [2, 2, {}]]),
         ("account disable", [[2, None, {}]]),
         ("account disable", [[None, 1, {}]]),
+        ("restore", []),
     ]
     assert command("verify").output == "0 differences\n"
 

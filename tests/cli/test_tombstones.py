@@ -204,7 +204,7 @@ def test_a_list_of_erased_clients_is_applied_and_audited(
     assert (result.exit_code, result.output) == (0, "clients erased again: 2\n")
     assert [tuple(row) for row in raw.run(settings.database, TITLES)] == [("",)]
     operations = "SELECT operation FROM audit_record ORDER BY id"
-    assert [row[0] for row in raw.run(settings.database, operations)] == ["restore", "erase"]
+    assert [row[0] for row in raw.run(settings.database, operations)] == ["erase", "restore"]
 
 
 def test_no_new_person_gets_the_id_of_an_erased_one(command: Command, tmp_path: Path) -> None:

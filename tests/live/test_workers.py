@@ -15,7 +15,6 @@ from app.db.admin.migrate import migrate
 from tests import keys
 from tests.crash.server import Server, own_postgres
 from tests.live.processes import PATIENCE, Served, serving, wait_for_log
-from tests.live.slow import RESPONSE_SECONDS
 
 pytestmark = pytest.mark.live
 
@@ -83,7 +82,8 @@ def test_a_worker_that_hangs_is_replaced_and_one_that_starts_slowly_is_not(
         hanging = workers_in(log, 2)[0]
         started = log.read_text()
         os.kill(hanging, signal.SIGSTOP)
-        wait_for_log(log, f"Child process [{hanging}] did not respond for {RESPONSE_SECONDS} s", 1)
+        # By whether the supervisor has heard from it since it serves: "did not respond", or "did not start".
+        wait_for_log(log, f"Child process [{hanging}] did not ", 1)
         workers_in(log, 3)
         code, _ = served.stop(signal.SIGTERM)
 

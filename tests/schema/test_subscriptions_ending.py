@@ -280,13 +280,16 @@ def test_an_event_that_arrives_during_a_read_is_sent_at_once(
 
 @pytest.mark.sqlite_only
 def test_an_account_disabled_just_before_a_read_receives_none_of_its_events(settings: Settings) -> None:
+    def is_account(result: object) -> bool:
+        return isinstance(result, tuple) and isinstance(result[0], Viewer)
+
     async def disable_and_insert_event() -> None:
         disable = "UPDATE client SET is_disabled = TRUE WHERE id = 1 RETURNING id"
         await asyncio.to_thread(raw.run, settings.database, disable)
         await asyncio.to_thread(insert_event, settings.database, "EXTENDED", number=2)
 
     with a_gateway(settings) as gateway:
-        db = interrupt(gateway, lambda result: isinstance(result, Viewer), disable_and_insert_event)
+        db = interrupt(gateway, is_account, disable_and_insert_event)
         with listening(gateway.as_client(1)) as listener:
             listener.subscribe(CHANGES)
             read_now(gateway, db)
