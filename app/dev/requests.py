@@ -7,7 +7,7 @@ Production has none of these wrappers.
 import re
 from collections import deque
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from contextvars import ContextVar
 from copy import copy
 from dataclasses import dataclass, field
@@ -141,9 +141,6 @@ class RecentRequests:
             async def timed_send(message: Message) -> None:
                 if message["type"] == "http.response.start":
                     finish(request, scope, message["status"])
-                    if is_introspection(scope):
-                        with suppress(ValueError):  # later requests may have displaced it
-                            self.requests.remove(request)
                     timing = (b"server-timing", request.server_timing())
                     message = {**message, "headers": [*message["headers"], timing]}
                 await send(message)
@@ -165,12 +162,6 @@ def target_of(scope: Scope) -> str:
     """The query string of GraphQL contains a document."""
     query = "" if scope["path"] == "/graphql" else scope["query_string"].decode("latin-1")
     return f"{scope['path']}?{query}" if query else str(scope["path"])
-
-
-def is_introspection(scope: Scope) -> bool:
-    """The request with which GraphiQL and other tools read the schema."""
-    sent = scope["state"].get("request")
-    return sent is not None and sent.operation_name == "IntrospectionQuery"
 
 
 def finish(request: RecentRequest, scope: Scope, status: int) -> None:

@@ -231,16 +231,6 @@ def test_the_search_finds_a_setting_by_its_name(served: Served, page: Page) -> N
     assert set(marked) == {"CARE_RATE_LIMIT"}
 
 
-def test_a_search_without_a_match_says_so(served: Served, page: Page) -> None:
-    for path, field in (("/docs", "dialog input"), ("/schema", "[data-filter]")):
-        page.open(f"{served.url}{path}", 1280, 800)
-        page.until("document.readyState === 'complete'")
-        page.evaluate("document.querySelector('[data-search]')?.click()")
-        page.click(f"document.querySelector('{field}')")
-        page.send("Input.insertText", text="xyzzyq")
-        page.until("document.body.innerText.includes('No results for “xyzzyq”.')")
-
-
 def test_an_unknown_path_shows_a_page(served: Served, page: Page) -> None:
     page.open(f"{served.url}/docs/nothing", 390, 844)
     page.until("document.querySelector('h1').textContent === 'Page not found'")

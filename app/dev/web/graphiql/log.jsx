@@ -10,7 +10,7 @@ const logs = new Map(); // by the id of the tab, also after the end of the subsc
 
 /** `show` passes a result on to GraphiQL. */
 export function beginLog(tab, show) {
-  const log = { events: [], count: 0, pausedAt: null, chosen: null, state: "connecting", since: null, clearedAt: null, show };
+  const log = { events: [], count: 0, pausedAt: null, chosen: null, state: "connecting", since: null, show };
   logs.set(tab, log);
   changed();
   return {
@@ -75,16 +75,14 @@ export function Log() {
     if (log.pausedAt === null && log.events.length) log.show(log.events.at(-1).result);
   };
   const clear = () => {
-    update(log, { events: [], count: 0, pausedAt: log.pausedAt === null ? null : 0, chosen: null, clearedAt: new Date() });
+    update(log, { events: [], count: 0, pausedAt: log.pausedAt === null ? null : 0, chosen: null });
     responseEditor.setValue("");
     updateActiveTabValues({ response: "" });
   };
   const held = log.count - (log.pausedAt ?? log.count);
-  const time = (moment) => clock(moment).slice(0, 8);
-  const waiting = () => (log.clearedAt ? `Listening, cleared at ${time(log.clearedAt)}` : `Waiting for the first event since ${time(log.since)}`);
   const words = {
     connecting: "Connecting",
-    open: log.state === "open" && (log.count ? "Listening" : waiting()),
+    open: log.count ? "Listening" : `Waiting for the first event since ${log.since && clock(log.since).slice(0, 8)}`,
     ended: "Ended",
   };
   return (

@@ -1,7 +1,7 @@
 // The kind of token of a tab: read from its headers, shown and chosen beside Run.
 
 import { pick, useGraphiQL, useGraphiQLActions } from "@graphiql/react";
-import { config, focusQuery, roles } from "./config.js";
+import { config, roles } from "./config.js";
 
 const OWN = "own token";
 const NO_TOKEN = "no token";
@@ -14,17 +14,6 @@ export function kindOfToken(headers) {
 }
 
 const hasToken = (headers) => /"authorization"\s*:\s*"(bearer\s+)?(?!bearer\b)[^\s"…]/i.test(headers ?? "");
-
-/** When the token expired, or null; the service alone verifies it. */
-function expiryOf(headers) {
-  try {
-    const claims = /"authorization"\s*:\s*"(?:bearer\s+)?[\w-]+\.([\w-]+)\./i.exec(headers)[1];
-    const expires = new Date(JSON.parse(atob(claims.replaceAll("-", "+").replaceAll("_", "/"))).exp * 1000);
-    return expires < new Date() ? expires.toTimeString().slice(0, 5) : null;
-  } catch {
-    return null; // no JSON Web Token
-  }
-}
 
 /** The browser stores no token, so another one than a demo token has to be pasted again. */
 export function headersFor(kind) {
@@ -42,20 +31,13 @@ export function parsed(text) {
 }
 
 export function TokenChoice() {
-  const { tabs, activeTabIndex, queryEditor, headerEditor } = useGraphiQL(
-    pick("tabs", "activeTabIndex", "queryEditor", "headerEditor"),
-  );
+  const { tabs, activeTabIndex, headerEditor } = useGraphiQL(pick("tabs", "activeTabIndex", "headerEditor"));
   const { updateActiveTabValues } = useGraphiQLActions();
   const { headers } = tabs[activeTabIndex];
   const kind = kindOfToken(headers);
-  const expired = expiryOf(headers);
   const write = (headers) => {
     headerEditor.setValue(headers);
     updateActiveTabValues({ headers });
-  };
-  const choose = (role) => {
-    write(headersFor(role));
-    focusQuery(queryEditor);
   };
   const writeOwn = () => {
     if (kind !== OWN) write(TEMPLATE);
@@ -67,12 +49,12 @@ export function TokenChoice() {
     <div className="tokens" role="group" aria-label="Token of this tab">
       <span>as</span>
       {roles.filter((each) => config.tokens[each]).map((each) => (
-        <button key={each} type="button" aria-pressed={kind === each} onClick={() => choose(each)}>
+        <button key={each} type="button" aria-pressed={kind === each} onClick={() => write(headersFor(each))}>
           {each}
         </button>
       ))}
       <button type="button" aria-pressed={kind === OWN} onClick={writeOwn}>{OWN}</button>
-      <span role="status">{expired ? `expired at ${expired}` : !hasToken(headers) && "Not signed in: Headers contains no token."}</span>
+      <span role="status">{!hasToken(headers) && "Not signed in: Headers contains no token."}</span>
     </div>
   );
 }

@@ -29,10 +29,7 @@ for (const button of all("[data-copy]")) copies(button, async () => (await fetch
 
 // ---- The filter of the schema's index
 
-const noResults = (text) => `No results for “${text.trim()}”.`;
 const filter = document.querySelector("[data-filter]");
-const unmatched = Object.assign(document.createElement("p"), { role: "status" });
-filter?.after(unmatched);
 filter?.addEventListener("input", () => {
   const words = filter.value.trim().toLowerCase();
   const matches = (link) => link.textContent.toLowerCase().includes(words);
@@ -42,7 +39,6 @@ filter?.addEventListener("input", () => {
     for (const type of all("li:has(> ul)", group)) type.hidden = !matches(type.firstChild) && !type.querySelector("li:not([hidden])");
     group.hidden = !group.querySelector("ul > li:not([hidden])");
   }
-  unmatched.textContent = all(".side section:not([hidden])").length ? "" : noResults(filter.value);
 });
 
 // ---- The search of the documentation
@@ -50,8 +46,6 @@ filter?.addEventListener("input", () => {
 const dialog = document.querySelector("dialog");
 if (dialog) {
   const [input, list] = [dialog.querySelector("input"), dialog.querySelector("ol")];
-  const unfound = Object.assign(document.createElement("p"), { role: "status" });
-  list.after(unfound);
   let index;
   const open = async () => {
     dialog.showModal();
@@ -60,11 +54,7 @@ if (dialog) {
     index ??= await openIndex();
     show();
   };
-  const show = () => {
-    const found = index?.find(input.value) ?? [];
-    list.replaceChildren(...found);
-    unfound.textContent = index && input.value.trim() && !found.length ? noResults(input.value) : "";
-  };
+  const show = () => list.replaceChildren(...(index?.find(input.value) ?? []));
   for (const button of all("[data-search]")) button.addEventListener("click", open);
   addEventListener("keydown", (event) => {
     const isTyping = event.target.matches("input, textarea, select");
