@@ -25,7 +25,7 @@ NEEDED = {
 
 
 def reading_erased(recording: Recording, imported: Mapping[Key, str]) -> Steps[set[Key]]:
-    """The rows of erased clients: recorded ones, and those that were imported."""
+    """The rows of erased clients, in this recording and in earlier ones."""
     clients = people_in((yield from reading_tombstones()), TombstoneState.ERASED)
     facts = recording.facts
     client_of = {number: row["clientId"] for number, row in facts["session"].items()}

@@ -101,7 +101,7 @@ class Recorder:
         if self.folder.exists():
             raise LegacyMigrationError(f"{self.folder} exists already; a recording needs a new folder")
         if part.exists() and not continues:
-            text = "exists already, of an interrupted recording; go on with --continue, or remove it"
+            text = "exists already, of an interrupted recording; continue it with --continue, or remove it"
             raise LegacyMigrationError(f"{part} {text}")
         try:
             part.mkdir(mode=0o700, exist_ok=True)

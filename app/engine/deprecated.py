@@ -1,4 +1,4 @@
-"""Finds the deprecated parts of a schema, and those that an operation uses, by their schema coordinates."""
+"""Finds the deprecated parts of a schema, and which of them an operation uses; by schema coordinate."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass

@@ -184,7 +184,7 @@ class Workers(multiprocess.Multiprocess):
 
     def keep_subprocess_alive(self) -> None:
         """Unlike uvicorn, which ends all processes when one cannot start, tries again while another is left:
-        without the database no process can start, and those that serve wait for it."""
+        without the database no process can start, but a process that already serves waits for it."""
         if self.should_exit.is_set():
             return
         for each in self.processes:

@@ -49,7 +49,7 @@ test("graphql-ws: a subscription tells the client of homework that the caregiver
 test("graphql-ws: after a restart of the service it comes again, and misses nothing", async () => {
   const client = overSocket(graphql, async () => caregiver);
   const heard = new Heard();
-  const closed = new Promise((tell) => client.on("closed", tell));
+  const closed = new Promise((resolve) => client.on("closed", resolve));
   listen(client, heard.tell);
   await whileAssigning(heard.next());
 
@@ -64,9 +64,9 @@ test("graphql-ws: after a restart of the service it comes again, and misses noth
 });
 
 test("graphql-ws: a wrong token closes the connection with 4403, and another token opens the next", async () => {
-  const tokens = ["nobody", caregiver];
+  const tokens = ["invalid", caregiver];
   const client = overSocket(graphql, async () => tokens.shift());
-  const closed = new Promise((tell) => client.on("closed", tell));
+  const closed = new Promise((resolve) => client.on("closed", resolve));
   const answers = [];
 
   for await (const answer of client.iterate({ query: "{ viewer { role } }" })) answers.push(answer.data);
@@ -110,10 +110,10 @@ test("graphql-ws: a closed client sends no token, whether a subscription waits o
       super.send(message);
     }
   }
-  const client = overSocket(graphql, async () => "nobody", Noted);
+  const client = overSocket(graphql, async () => "invalid", Noted);
   const ended = () =>
     new Promise((complete, error) => client.subscribe({ query: "{ viewer { role } }" }, { next: error, error, complete }));
-  const rejected = new Promise((tell) => client.on("closed", tell));
+  const rejected = new Promise((resolve) => client.on("closed", resolve));
   const waiting = ended();
   await rejected; // it connects again in a few seconds
 

@@ -21,8 +21,8 @@ from moving_over.recorded_calls import calls_file
 from moving_over.recorded_rows import RemainingWork
 
 WAY_OUT = (
-    "ids that both services gave away; submissions: `legacy resolve take-old` gives another id; the rest: "
-    "enter it again in the old service, record, and `legacy resolve keep-here`:"
+    "ids that both services use for different rows; for a submission, `legacy resolve take-old` assigns "
+    "another id; enter other rows again in the old service, record, and run `legacy resolve keep-here`:"
 )
 
 

@@ -1,4 +1,4 @@
-"""`legacy reconcile` compares a recording with the database, and `legacy ready` says go for the switch."""
+"""`legacy reconcile` compares a recording with the database; `legacy ready` checks what a switch requires."""
 
 from collections.abc import Iterable
 from datetime import datetime, timedelta

@@ -30,7 +30,7 @@ Texts = tuple[str, ...]
 @click.option(
     "--attempts", type=WholeNumber(1, 20), default=8, show_default=True, help="Of a call that fails."
 )
-@click.option("--continue", "continues", is_flag=True, help="Go on with a recording that has failed.")
+@click.option("--continue", "continues", is_flag=True, help="Continue a recording that failed.")
 @shared.timeout_option
 @shared.at_once_option
 def record(

@@ -16,9 +16,7 @@ def test_a_password_with_a_colon_and_a_backslash_is_escaped(tmp_path: Path) -> N
 
 
 def test_a_file_that_may_not_be_read_is_named() -> None:
-    fault = PermissionError(13, "Permission denied", "/root/.postgresql/postgresql.key")
+    fault = PermissionError(13, "Permission denied", "postgresql.key")
 
-    assert hosts.reason_of_fault(fault) == (
-        "cannot be used: Permission denied: /root/.postgresql/postgresql.key"
-    )
+    assert hosts.reason_of_fault(fault) == "cannot be used: Permission denied: postgresql.key"
     assert not hosts.is_away(fault)

@@ -82,7 +82,7 @@ def test_a_worker_that_hangs_is_replaced_and_one_that_starts_slowly_is_not(
         hanging = workers_in(log, 2)[0]
         started = log.read_text()
         os.kill(hanging, signal.SIGSTOP)
-        # By whether the supervisor has heard from it since it serves: "did not respond", or "did not start".
+        # "start" if it has not answered the supervisor since it serves, else "respond"
         wait_for_log(log, f"Child process [{hanging}] did not ", 1)
         workers_in(log, 3)
         code, _ = served.stop(signal.SIGTERM)

@@ -58,7 +58,7 @@ def test_a_lasting_failure_is_reported_with_user_and_call_and_can_be_continued(m
     part = move.folder / "r.part"
     assert again.stderr.splitlines()[-1] == (
         f"care-gateway: {part} exists already, of an interrupted recording; "
-        "go on with --continue, or remove it"
+        "continue it with --continue, or remove it"
     )
     assert (continued.exit_code, continued.stdout) == (0, f"12 responses for 4 users, in {move.folder}/r\n")
     assert len(move.old.requests) == before + 3

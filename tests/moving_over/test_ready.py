@@ -1,4 +1,4 @@
-"""`legacy ready` says go only if every check holds, and tells what to do otherwise."""
+"""`legacy ready` exits with 0 only if every check passes, and prints what to do for each that fails."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta

@@ -107,8 +107,8 @@ def test_nothing_that_was_submitted_is_lost_if_the_old_row_is_taken(pair: Pair) 
 
 
 WAY_OUT = (
-    "ids that both services gave away; submissions: `legacy resolve take-old` gives another id; the rest: "
-    "enter it again in the old service, record, and `legacy resolve keep-here`:"
+    "ids that both services use for different rows; for a submission, `legacy resolve take-old` assigns "
+    "another id; enter other rows again in the old service, record, and run `legacy resolve keep-here`:"
 )
 
 

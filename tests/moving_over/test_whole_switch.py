@@ -175,7 +175,7 @@ def switch_and_back(move: Move, new_settings: Settings, old_gateway: Gateway, na
         second = operator.record("second")
     operator.bring_over(second, "--update", "--remove-gone")
 
-    last = move.record()  # nobody works, and the old service is well
+    last = move.record()  # without concurrent changes or misbehaviour
     update = move.lines("import", last, "--update")
     assert update[1][-1].endswith("0 conflicts"), update
     link_accounts(move, last)

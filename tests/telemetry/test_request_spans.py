@@ -36,7 +36,7 @@ RENAME = "mutation Secretly ($input: UpdateSessionInput!) { updateSession(input:
 CHANGES = "subscription { assignmentChanged { id } }"
 ONE = "/gateway/profile/caregiver/session/assignment/{id}"
 ID = {"x-request-id": "of-mara-7"}
-ACCOUNT = "SELECT SELECT imported_row caregiver"  # the sub-query asks for the switch from an old service
+ACCOUNT = "SELECT SELECT imported_row caregiver"  # the sub-query: was the switch declared?
 
 
 def test_a_request_has_a_span_for_its_operation_and_for_each_statement(

@@ -208,7 +208,7 @@ def restoring_row(row: RecordedRow, found: StoredRow) -> Steps[None]:
 
 
 def event_of(row: RecordedRow, before: Members | None) -> EventKind:
-    """The event of the change that the old service seems to have made."""
+    """The event of the change in the old service, which follows from the row before and after."""
     now = row.members
     if before is None:
         return EventKind.SESSION_CREATED if row.kind == "session" else EventKind.ASSIGNED
