@@ -29,7 +29,7 @@ export function Assignments({ heading, orderBy, label, state, open, children }: 
     skip: !after,
     onData: ({ data: { data } }) => {
       // The cache has the new state of the assignment. Other changes move it: the loaded pages are fetched again.
-      if (!STAYS.includes(data?.assignmentChanged.what ?? "")) reload().catch(console.error);
+      reload(STAYS.includes(data?.assignmentChanged.what ?? "")).catch(console.error);
     },
   });
   if (!data) return error ? <p role="alert">The homework cannot be loaded.</p> : <p role="status">Loading…</p>;

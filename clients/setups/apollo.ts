@@ -44,6 +44,7 @@ function pages(keyArgs: string[] | false = false) {
   const merge: FieldMergeFunction = (existing, { nodes, ...incoming }, options) => {
     const __typename = incoming.__typename?.replace(/Connection$/, "Edge");
     const edges = incoming.edges ?? nodes?.map((node: unknown) => ({ __typename, node }));
+    if (isBehindUnknown(existing, options.args?.["after"])) return existing;
     return policy.merge(existing, { ...incoming, edges, hasRows: !!edges || existing?.hasRows }, options);
   };
   const read: FieldReadFunction = (existing, options) => {
@@ -52,6 +53,11 @@ function pages(keyArgs: string[] | false = false) {
     return { ...list, edges, nodes: edges.map(({ node }: { node: unknown }) => node) };
   };
   return { keyArgs, merge, read };
+}
+
+/** A page that was requested before the list was fetched again, and whose cursor is not in the list now: a row may lie between. */
+function isBehindUnknown(list: { edges: { cursor?: string }[] } | undefined, after?: string | null) {
+  return !!after && !!list?.edges.length && !list.edges.some(({ cursor }) => cursor === after);
 }
 
 export function apollo(url: string, token: Token, persisted: PersistedQueryLink.Options = { sha256 }) {

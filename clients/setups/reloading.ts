@@ -8,33 +8,38 @@ interface Connection {
   pageInfo: { hasNextPage: boolean; endCursor: string | null };
 }
 
+type Data = Record<string, Connection>;
+
 /**
- * Returns a function that fetches a list again, with as many rows as are loaded. If it is called while it runs, as by
- * several events, it runs once more. The query has `$first` and `$after`; `name` is the field of the list.
+ * Returns a function to call for each event. It fetches a list again, with as many rows as are loaded, and then replaces it
+ * as a whole. If it is called while it runs, it runs once more. A page that `fetchMore` loads meanwhile is fetched too.
+ * With `isInPlace`, for an event that moves no row, it only repeats what runs, whose rows may be older than the event.
+ * The query has `$first` and `$after`; `name` is the field of the list.
  */
 export function reloading(client: ApolloClient, query: DocumentNode, name: string, variables = {}) {
   let isRunning = false;
   let isOutdated = false;
 
   async function reload() {
-    const list = client.readQuery<Record<string, Connection>>({ query, variables })?.[name];
-    let rows = (list?.edges ?? list?.nodes)?.length ?? 0;
-    let page: Connection["pageInfo"] = { hasNextPage: true, endCursor: null };
-    for (; rows > 0 && page.hasNextPage; rows -= LARGEST_PAGE) page = await fetchPage(rows, page.endCursor);
+    let data: Data | null = null;
+    let list: Connection | undefined;
+    for (let rows = loaded(); rows > 0 && (list?.pageInfo.hasNextPage ?? true); rows = loaded() - length(list)) {
+      data = await fetchPage(rows, list?.pageInfo.endCursor);
+      list = joined(list, data[name]!);
+    }
+    if (data) client.writeQuery<Data>({ query, variables, data: { ...data, [name]: list! } });
   }
 
-  async function fetchPage(rows: number, after: string | null) {
-    const { data } = await client.query<Record<string, Connection>>({
-      query,
-      variables: { ...variables, first: Math.min(rows, LARGEST_PAGE), after },
-      fetchPolicy: "network-only",
-    });
-    return data![name]!.pageInfo;
+  const loaded = () => length(client.readQuery<Data>({ query, variables })?.[name]);
+
+  async function fetchPage(rows: number, after: string | null = null) {
+    const page = { ...variables, first: Math.min(rows, LARGEST_PAGE), after };
+    return (await client.query<Data>({ query, variables: page, fetchPolicy: "no-cache" })).data!;
   }
 
-  return async () => {
+  return async (isInPlace = false) => {
     isOutdated = true;
-    if (isRunning) return;
+    if (isRunning || isInPlace) return;
     isRunning = true;
     try {
       while (isOutdated) {
@@ -44,5 +49,18 @@ export function reloading(client: ApolloClient, query: DocumentNode, name: strin
     } finally {
       isRunning = false;
     }
+  };
+}
+
+const length = (list?: Connection) => (list?.edges ?? list?.nodes)?.length ?? 0;
+
+function joined(list: Connection | undefined, page: Connection): Connection {
+  if (!list) return page;
+  const { hasNextPage, endCursor } = page.pageInfo;
+  return {
+    ...page,
+    ...(list.edges && { edges: [...list.edges, ...page.edges!] }),
+    ...(list.nodes && { nodes: [...list.nodes, ...page.nodes!] }),
+    pageInfo: { ...list.pageInfo, hasNextPage, endCursor },
   };
 }

@@ -78,29 +78,70 @@ test("Apollo Client: a list that is fetched again begins with its first page", a
   assert.deepEqual(byNodes(client.readQuery({ query: NODES }).assignments), ALL.slice(0, 1));
 });
 
-test("Apollo Client: what fetches a list again keeps the loaded pages, and runs once more for what comes meanwhile", async () => {
-  await client.clearStore();
-  const query = gql`
-    query ($first: Int = 1, $after: String) {
-      assignments(timeState: RUNNING, first: $first, after: $after) {
-        nodes { id name }
-        pageInfo { hasNextPage endCursor }
-      }
+const LIST = gql`
+  query ($first: Int = 1, $after: String) {
+    assignments(timeState: RUNNING, first: $first, after: $after) {
+      nodes { id name }
+      edges { node { id } }
+      pageInfo { hasNextPage endCursor }
     }
-  `;
-  const list = client.watchQuery({ query });
+  }
+`;
+
+/** A list, the lengths in which it is shown, and what loads its next page. */
+async function watched(use) {
+  await client.clearStore();
+  const list = client.watchQuery({ query: LIST });
   const lengths = [];
   const shown = list.subscribe(({ data }) => data?.assignments && lengths.push(data.assignments.nodes.length));
-  const { data } = await list.refetch();
-  await list.fetchMore({ variables: { after: data.assignments.pageInfo.endCursor } });
-  const reload = reloading(client, query, "assignments");
-
-  const requests = await sent(() => Promise.all([reload(), reload(), reload()]));
-
-  assert.deepEqual(requests, ["POST by hash: 200", "POST by hash: 200"]);
-  assert.deepEqual(byNodes(client.readQuery({ query }).assignments), ALL.slice(0, 2));
-  assert.deepEqual(lengths, lengths.toSorted()); // never shorter in between
+  await list.refetch();
+  const more = () =>
+    list.fetchMore({ variables: { after: client.readQuery({ query: LIST }).assignments.pageInfo.endCursor } });
+  await use({ lengths, more, reload: reloading(client, LIST, "assignments") });
   shown.unsubscribe();
+}
+
+test("Apollo Client: what fetches a list again keeps the loaded pages, and runs once more for what comes meanwhile", async () => {
+  await watched(async ({ lengths, more, reload }) => {
+    await more();
+
+    const requests = await sent(() => Promise.all([reload(), reload(), reload()]));
+
+    assert.deepEqual(requests, ["POST by hash: 200", "POST by hash: 200"]);
+    assert.deepEqual(byNodes(client.readQuery({ query: LIST }).assignments), ALL.slice(0, 2));
+    assert.deepEqual(lengths, lengths.toSorted()); // never shorter in between
+  });
+});
+
+test("Apollo Client: an event that moves no row repeats what fetches a list again, and begins nothing", async () => {
+  await watched(async ({ reload }) => {
+    assert.deepEqual(await sent(() => reload(true)), []);
+    assert.equal((await sent(() => Promise.all([reload(), reload(true), reload(true)]))).length, 2);
+  });
+});
+
+test("Apollo Client: a page that is loaded while the list is fetched again stays", async () => {
+  await watched(async ({ lengths, more, reload }) => {
+    for (const count of [2, 3, 4]) {
+      await Promise.all([more(), reload(), reload()]);
+
+      const { nodes, edges } = client.readQuery({ query: LIST }).assignments;
+      assert.deepEqual(byNodes({ nodes }), ALL.slice(0, count));
+      assert.equal(edges.length, count);
+    }
+    assert.deepEqual(lengths, lengths.toSorted());
+  });
+});
+
+test("Apollo Client: a page behind a row that is no longer in the list is not added", async () => {
+  await watched(async ({ more }) => {
+    const { endCursor } = (await more()).data.assignments.pageInfo;
+    await client.query({ query: LIST, fetchPolicy: "network-only" });
+
+    await client.query({ query: LIST, variables: { after: endCursor }, fetchPolicy: "network-only" });
+
+    assert.deepEqual(byNodes(client.readQuery({ query: LIST }).assignments), ALL.slice(0, 1));
+  });
 });
 
 test("Apollo Client: a query and a subscription after its last event leave no gap", async () => {
