@@ -15,13 +15,13 @@ from sqlalchemy import text
 from app.auth.key_sources import opener_for
 from app.auth.limited_http import limited
 from app.care.context import utc_now
-from app.db.admin.backlog import MAX_COUNTED, reading_backlog
 from app.db.audit.verifying import finding_newest_moment, verifying_tail
 from app.db.drivers.interface import sqlite_path
 from app.db.drivers.waiting_commits import reading_waiting_commits
 from app.db.moments import known_moment
 from app.db.sql import Statement, selecting
 from app.doctor.findings import Finding, Installation, failed, ok, warning
+from app.telemetry.metrics.backlog import MAX_COUNTED, reading_backlog
 from app.telemetry.wording import counted
 
 OVERDUE = timedelta(minutes=2)  # a dispatcher runs every second
@@ -40,20 +40,24 @@ RETRY_DEAD = "care-gateway deliveries list --state dead, then care-gateway deliv
 
 def check_dispatcher(installation: Installation) -> Iterator[Finding]:
     backlog, now = installation.read(reading_backlog()), utc_now()
-    if backlog.unsealed_since and now - backlog.unsealed_since > OVERDUE:
-        unsealed = number_of(backlog.unsealed, "audit record has", "audit records have")
+    if backlog["unsealed_since"] and now - backlog["unsealed_since"] > OVERDUE:
+        unsealed = number_of(backlog["unsealed"], "audit record has", "audit records have")
         yield failed("dispatcher", f"no dispatcher seems to run: {unsealed} no seal", START_DISPATCHER)
-    elif installation.settings.webhook_url and backlog.events_since and now - backlog.events_since > OVERDUE:
-        waiting = number_of(backlog.events, "event waits", "events wait")
+    elif (
+        installation.settings.webhook_url
+        and backlog["events_since"]
+        and now - backlog["events_since"] > OVERDUE
+    ):
+        waiting = number_of(backlog["events"], "event waits", "events wait")
         message = f"no dispatcher with this webhook seems to run: {waiting}"
         yield failed("dispatcher", message, START_DISPATCHER)
     else:
         yield ok("dispatcher", "nothing is overdue")
-    if backlog.dead:
-        dead = number_of(backlog.dead, "delivery is", "deliveries are")
+    if backlog["dead"]:
+        dead = number_of(backlog["dead"], "delivery is", "deliveries are")
         yield failed("webhook", f"{dead} dead: all attempts failed", RETRY_DEAD)
-    if backlog.retried:
-        retried = number_of(backlog.retried, "delivery", "deliveries")
+    if backlog["retried"]:
+        retried = number_of(backlog["retried"], "delivery", "deliveries")
         yield warning("webhook", f"{retried} failed and will be retried", LIST_WAITING)
 
 

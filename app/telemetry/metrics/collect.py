@@ -25,7 +25,6 @@ from prometheus_client.utils import floatToGoString
 
 from app.auth.keys import KeySet
 from app.auth.rejections import Reason
-from app.db.admin.backlog import Backlog, reading_backlog
 from app.db.admin.backup import marker_of
 from app.db.drivers.interface import Database, sqlite_path
 from app.db.drivers.waiting_commits import reading_waiting_commits
@@ -39,6 +38,7 @@ from app.server.admission import AdmissionControl
 from app.server.rejections import INVALID_HTTP, LIMITS
 from app.telemetry import counters
 from app.telemetry.counters import OTHER, Histogram
+from app.telemetry.metrics.backlog import BACKLOG, is_moment, reading_backlog
 from app.version import own_version
 
 
@@ -261,24 +261,13 @@ async def stored_metrics(sources: MetricSources) -> list[Metric]:
     return [up, waiting, *backlog_metrics(backlog, datetime.now(UTC)), *files]
 
 
-def backlog_metrics(backlog: Backlog, now: datetime) -> Iterator[Metric]:
+def backlog_metrics(backlog: dict[str, Any], now: datetime) -> Iterator[Metric]:
     def age(since: datetime | None) -> float:
         return 0 if since is None else max(0.0, (now - since).total_seconds())
 
-    text = "Events that the dispatcher has not processed, counted up to 10000."
-    yield gauge("care_outbox_events_waiting", text, backlog.events)
-    text = "Age in seconds of the oldest event that the dispatcher has not processed."
-    yield gauge("care_outbox_oldest_seconds", text, age(backlog.events_since))
-    new = backlog.deliveries - backlog.retried
-    states = {"new": new, "retried": backlog.retried, "dead": backlog.dead}
-    text = "Webhook deliveries that are not accepted, counted up to 10000."
-    yield gauge("care_deliveries", text, states, "state")
-    text = "Age in seconds of the oldest webhook delivery that is new or retried."
-    yield gauge("care_delivery_oldest_seconds", text, age(backlog.deliveries_since))
-    text = "Audit records without a seal, counted up to 10000."
-    yield gauge("care_audit_records_unsealed", text, backlog.unsealed)
-    text = "Age in seconds of the oldest audit record without a seal."
-    yield gauge("care_audit_oldest_unsealed_seconds", text, age(backlog.unsealed_since))
+    for name, text, queries, *label in BACKLOG:
+        values = {key: age(backlog[key]) if is_moment(key) else backlog[key] for key in queries}
+        yield gauge(name, text, values if label else next(iter(values.values())), *label)
 
 
 def file_metrics(path: Path) -> Iterator[Metric]:
