@@ -137,11 +137,8 @@ class Handler(BaseGraphQLTransportWSHandler[Connection, None]):
             message = {"type": "connection_init"}
         try:
             await super().handle_message(message)
-        except DatabaseUnavailable as fault:
-            logger.error("request %s: %s (%s)", self.request_id, fault, fault.__cause__)
-            await self.websocket.close(TRY_AGAIN_LATER, str(fault))
-        except CannotVerify as fault:
-            await self.websocket.close(TRY_AGAIN_LATER, str(fault))
+        except (DatabaseUnavailable, CannotVerify) as fault:
+            await self.websocket.close(TRY_AGAIN_LATER, explain(fault, self.request_id, logger)[1])
         finally:
             message.clear()  # frees memory; Strawberry keeps it until the next message
 
