@@ -18,6 +18,9 @@ MAX_WAIT = 0.25  # seconds that an accepted request may wait for the event loop
 MAX_STANDING_WAIT = 0.025  # the same while requests have been waiting for longer than MAX_WAIT
 MOST_POLITE = 4  # waiting requests that each viewer may have until MAX_WAIT
 SMOOTHING = 0.05  # weight of the newest request in the moving average
+MAX_RISE = (
+    4  # times the average, and a millisecond, that it counts at most: the rest is a pause of the process
+)
 
 
 class AdmissionControl:
@@ -93,8 +96,9 @@ class AdmissionControl:
         """Called when the event loop starts a request."""
         now = self.turns.slice_start
         if self.another_was_queued:
-            each = min(now - self.last_start, MAX_WAIT)  # the process may have been paused
-            # From 0 on, so that one long pause rejects no request.
+            taken = now - self.last_start
+            each = min(taken, MAX_RISE * self.seconds_each + 0.001)
+            self.last_idle += taken - each
             self.seconds_each += SMOOTHING * (each - self.seconds_each)
         self.queued -= 1
         budget.waiting -= 1

@@ -112,15 +112,35 @@ def test_a_viewer_with_few_requests_is_accepted_beside_a_busy_one() -> None:
     assert not admission.rejects(other)
 
 
-def test_one_pause_of_the_process_rejects_no_requests(admission: AdmissionControl) -> None:
-    first, second = Budget(), Budget()
-    received(admission, first, 2)
-    for _ in range(2):
-        admission.turns.slice_start += 1000
-        admission.dequeue(first)
-    received(admission, second, 2)
+@pytest.mark.parametrize("usual", [0.0, 0.001, 0.003])
+def test_one_pause_of_the_process_rejects_no_requests(usual: float) -> None:
+    admission = AdmissionControl(Settings(env=Environment.DEVELOPMENT, most_requests=200))
+    viewers = [Budget() for _ in range(64)]
+    for viewer in viewers:
+        received(admission, viewer)
+    received(admission, busy := viewers[0], MOST_POLITE)
+    admission.seconds_each = usual
+    admission.last_start = admission.last_idle = admission.turns.slice_start
 
-    assert not admission.rejects(second)
+    for seconds in (usual, 1000, usual):
+        admission.turns.slice_start += seconds
+        admission.dequeue(busy)
+        received(admission, busy)
+
+    assert not admission.rejects(busy)
+
+
+def test_requests_that_take_long_are_noticed_after_some_of_them() -> None:
+    admission = AdmissionControl(Settings(env=Environment.DEVELOPMENT, most_requests=200))
+    viewers = [Budget() for _ in range(64)]
+    for viewer in viewers:
+        received(admission, viewer)
+
+    for viewer in viewers[:24]:
+        admission.turns.slice_start += 0.02
+        admission.dequeue(viewer)
+
+    assert admission.rejects(viewers[-1])
 
 
 def test_a_viewer_with_too_many_unsent_bytes_is_rejected(admission: AdmissionControl) -> None:
