@@ -11,7 +11,7 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from app.care.context import Role
-from app.db.interchange.lines import LineRejected
+from app.db.interchange.import_format import LineRejected
 from app.db.interchange.recorded import Key, Members, fingerprint_of
 from app.db.tables import AssignmentStatus, TimeState
 from moving_over.pages import Reading, RecordedResponse, assignment_members, read_response

@@ -26,7 +26,7 @@ from pydantic import (
 from pydantic.alias_generators import to_camel
 
 from app.care.context import Role
-from app.db.interchange.lines import (
+from app.db.interchange.import_format import (
     Attempt,
     Flag,
     Id,

@@ -12,7 +12,7 @@ import orjson
 from pydantic import AfterValidator, Field, ValidationError
 
 from app.care.context import Role
-from app.db.interchange.lines import JsonObject, LineRejected, Moment, Text, UserName, null_means
+from app.db.interchange.import_format import JsonObject, LineRejected, Moment, Text, UserName, null_means
 from moving_over import LegacyMigrationError
 from moving_over.http_client import SAFE_METHODS, is_visible_ascii
 

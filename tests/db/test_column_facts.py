@@ -10,7 +10,7 @@ from sqlalchemy import JSON, Column, Integer, MetaData, String, Table, Text, sel
 from app.db.admin.erasing import erasing
 from app.db.facts import Erased, Facts, facts_of, is_personal, member_of
 from app.db.interchange import dump
-from app.db.interchange.lines import (
+from app.db.interchange.import_format import (
     AnswerSetLine,
     AssignmentLine,
     BookLine,

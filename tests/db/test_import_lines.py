@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from app.db.interchange.lines import LineRejected
+from app.db.interchange.import_format import LineRejected
 from app.db.interchange.load import ImportRejected
 from app.db.interchange.rows import ImportRows
 from tests.callers import load

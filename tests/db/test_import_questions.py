@@ -6,7 +6,7 @@ import orjson
 import pytest
 from pydantic import ValidationError
 
-from app.db.interchange.lines import CATALOGUE_LINE, IMPORT_LINE, LineRejected
+from app.db.interchange.import_format import CATALOGUE_LINE, IMPORT_LINE, LineRejected
 from app.db.moments import as_moment
 from tests.callers import load
 from tests.db import raw

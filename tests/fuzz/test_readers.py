@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from app.care.errors import InvalidValue
 from app.care.sessions import ORDERS
-from app.db.interchange.lines import LineRejected
+from app.db.interchange.import_format import LineRejected
 from app.db.tables import MAX_ID, Session
 from app.engine.limits import Limits, count_within, parse_within
 from app.schema.types.lists import read_cursor

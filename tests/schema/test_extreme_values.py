@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from graphql import get_named_type
 
-from app.db.interchange.lines import LARGEST_COUNT, LARGEST_INTEGER
+from app.db.interchange.import_format import LARGEST_COUNT, LARGEST_INTEGER
 from app.db.tables import Assignment
 from tests.callers import Caller, Gateway
 from tests.db import raw

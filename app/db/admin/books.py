@@ -8,7 +8,7 @@ from pydantic import ValidationError
 
 from app.db.admin.sequences import reserving_ids
 from app.db.facts import member_of
-from app.db.interchange.lines import (
+from app.db.interchange.import_format import (
     CATALOGUE_LINE,
     CatalogueBook,
     CatalogueLine,

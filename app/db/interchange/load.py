@@ -11,7 +11,7 @@ from app.db.admin.sequences import reserving_ids
 from app.db.admin.tombstones import people_in, reading_tombstones
 from app.db.drivers.citus import using_one_connection
 from app.db.facts import distribution_key
-from app.db.interchange.lines import LineRejected
+from app.db.interchange.import_format import LineRejected
 from app.db.interchange.rows import COLUMNS, ImportRows, ParentRejected
 from app.db.reader.access import is_final
 from app.db.session_counters import locking_sessions, recomputing_counters

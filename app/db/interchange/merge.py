@@ -24,7 +24,7 @@ from app.db.interchange.change import (
     renumbering,
     restoring_row,
 )
-from app.db.interchange.lines import LineRejected
+from app.db.interchange.import_format import LineRejected
 from app.db.interchange.recorded import (
     CONFLICT,
     FOREIGN,

@@ -12,7 +12,7 @@ from sqlalchemy import Table
 
 from app.db.answers import Answer, as_document
 from app.db.facts import facts_of, member_of
-from app.db.interchange.lines import (
+from app.db.interchange.import_format import (
     IMPORT_LINE,
     AnswerSetLine,
     AssignmentLine,
