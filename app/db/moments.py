@@ -14,6 +14,16 @@ def moment_as_text(moment: datetime) -> str:
     return moment.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
 
 
+@lru_cache(maxsize=8192)
+def text_of_json(value: str | None) -> str | None:
+    """Converts a moment as PostgreSQL writes it in JSON, with up to six digits of a second and in the time
+    zone of the connection, to the text that SQLite stores."""
+    if value is None or not value.endswith("+00:00"):
+        return value and moment_as_text(datetime.fromisoformat(value))
+    text = value[:-6]
+    return (text if len(text) > 19 else f"{text}.").ljust(26, "0") + "Z"
+
+
 def as_moment(stored: datetime | str | None) -> datetime | None:
     return datetime.fromisoformat(stored) if isinstance(stored, str) else stored
 

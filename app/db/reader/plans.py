@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from weakref import ref
 
 from app.db.answers import Answer, read_json
+from app.db.moments import Moment, text_of_json
 from app.db.reader.entities import ANSWERS, COMPUTED, ENTITIES, Entity, ToMany, ToOne, conversion_of
 from app.db.reader.named_tables import NewName, numbering
 from app.db.reader.queries import REQUEST_VALUES, Form, Query, Source, parent_column
@@ -120,7 +121,7 @@ class Planner:
     """Plans the levels of a selection; equal levels once."""
 
     role: ReaderRole
-    new_name: NewName | None  # None: each level has its own statement
+    new_name: NewName | None  # of the one statement, which returns JSON; None: each level has its own
     nodes: dict[Any, PlanNode] = field(default_factory=dict)
     queries: Queries = field(default_factory=dict)
 
@@ -205,7 +206,10 @@ class NodeBuilder:
     def place_of(self, source: Source, name: str) -> Place:
         is_stored = name not in REQUEST_VALUES and name not in COMPUTED
         conversion = conversion_of(source.entity.columns[name]) if is_stored else None
-        return self.query.index_of(source, name), conversion
+        index = self.query.index_of(source, name)
+        if self.planner.new_name and isinstance(self.query.columns[index].type, Moment):
+            conversion = text_of_json
+        return index, conversion
 
     def add_joined(self, source: Source, link: Link, path: Path, layout: Layout) -> dict[str, property]:
         """Joins a to-one link, and returns its members; the joined row is None without a match."""
