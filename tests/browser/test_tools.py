@@ -28,6 +28,7 @@ from tests.browser.test_pages import (
     runs_as,
     send_graphql,
     tab,
+    token_button,
     write_query,
 )
 from tests.live.processes import Served
@@ -167,6 +168,15 @@ def test_a_new_tab_has_the_focus_and_the_role_of_the_tab_before(served: Served, 
     page.click(button("New tab"))
     page.until(f"{EDITED['operation']} === '' && {runs_as('caregiver')}")
     page.until("document.activeElement.closest('.graphiql-query-editor')")
+    assert_no_errors_and_no_foreign_requests(served, page)
+
+
+def test_after_a_choice_of_example_or_role_the_query_has_the_focus(served: Served, page: Page) -> None:
+    opened_graphiql(served, page)
+    for choice in (example("Who am I"), token_button("caregiver")):
+        page.click(choice)
+        page.until(f"{EDITED['operation']}.includes('WhoAmI')")
+        page.until("document.activeElement.closest('.graphiql-query-editor .graphiql-editor')")
     assert_no_errors_and_no_foreign_requests(served, page)
 
 

@@ -11,7 +11,7 @@ import { GraphiQL } from "graphiql";
 import { useEffect, useRef } from "react";
 import { createPortal } from "react-dom";
 import { createRoot } from "react-dom/client";
-import { config, roles } from "./config.js";
+import { config, isTouched, roles } from "./config.js";
 import { EXAMPLES, firstTabs, narrow } from "./examples.jsx";
 import { Facts } from "./facts.jsx";
 import { fetcherOf } from "./fetcher.js";
@@ -110,7 +110,6 @@ function Hint() {
   return createPortal(<p className="hint">Run the operation with <kbd>{isTouched ? "▶" : formatShortcutForOS(KEY_MAP.runQuery.key)}</kbd></p>, pane);
 }
 
-const isTouched = matchMedia("(pointer: coarse)").matches;
 const fetcher = fetcherOf(config.endpoint);
 const plugins = [EXAMPLES, explorerPlugin(), HISTORY_PLUGIN];
 

@@ -1,7 +1,7 @@
 // The kind of token of a tab: read from its headers, shown and chosen beside Run.
 
 import { pick, useGraphiQL, useGraphiQLActions } from "@graphiql/react";
-import { config, roles } from "./config.js";
+import { config, focusQuery, roles } from "./config.js";
 
 const OWN = "own token";
 const NO_TOKEN = "no token";
@@ -31,13 +31,19 @@ export function parsed(text) {
 }
 
 export function TokenChoice() {
-  const { tabs, activeTabIndex, headerEditor } = useGraphiQL(pick("tabs", "activeTabIndex", "headerEditor"));
+  const { tabs, activeTabIndex, queryEditor, headerEditor } = useGraphiQL(
+    pick("tabs", "activeTabIndex", "queryEditor", "headerEditor"),
+  );
   const { updateActiveTabValues } = useGraphiQLActions();
   const { headers } = tabs[activeTabIndex];
   const kind = kindOfToken(headers);
   const write = (headers) => {
     headerEditor.setValue(headers);
     updateActiveTabValues({ headers });
+  };
+  const choose = (role) => {
+    write(headersFor(role));
+    focusQuery(queryEditor);
   };
   const writeOwn = () => {
     if (kind !== OWN) write(TEMPLATE);
@@ -49,7 +55,7 @@ export function TokenChoice() {
     <div className="tokens" role="group" aria-label="Token of this tab">
       <span>as</span>
       {roles.filter((each) => config.tokens[each]).map((each) => (
-        <button key={each} type="button" aria-pressed={kind === each} onClick={() => write(headersFor(each))}>
+        <button key={each} type="button" aria-pressed={kind === each} onClick={() => choose(each)}>
           {each}
         </button>
       ))}
