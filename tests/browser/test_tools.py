@@ -2,6 +2,7 @@
 
 import json
 import shlex
+import signal
 import subprocess
 from typing import Any
 from urllib.parse import quote
@@ -19,6 +20,7 @@ from tests.browser.conftest import (
 )
 from tests.browser.test_pages import (
     EDITED,
+    HINT,
     RESPONSE,
     RUN,
     button,
@@ -202,7 +204,7 @@ def test_the_events_of_a_subscription_are_listed_and_can_be_held_back(served: Se
     opened_graphiql(served, page)
     page.click(example("Watch my assignments"))
     run_tab(page, "assignmentChanged")
-    page.until(f"{LOG_STATUS}.startsWith('Waiting for the first event since ')")
+    page.until(f"{LOG_STATUS}.startsWith('Waiting, no event since ')")
     page.save_screenshot(SCREENSHOTS / "graphiql-13-waiting.png")
 
     def assign() -> None:
@@ -229,12 +231,27 @@ def test_the_events_of_a_subscription_are_listed_and_can_be_held_back(served: Se
 
     page.click("[...document.querySelectorAll('.log button')].find((one) => one.textContent === 'Clear')")
     page.until(f"{EVENTS}.length === 0 && {RESPONSE} === ''")
+    assert page.evaluate(LOG_STATUS).startswith("Waiting, no event since ") and not page.evaluate(HINT)
     assign()
     page.until(f"{EVENTS}.length === 2")
     page.click(RUN)  # stops it
     page.until(f"{LOG_STATUS} === 'Ended'")
     assert page.evaluate(f"{EVENTS}.length") == 2
     assert_no_errors_and_no_foreign_requests(served, page)
+
+
+def test_a_cleared_event_does_not_come_back_when_the_stream_ends(served: Served, page: Page) -> None:
+    opened_graphiql(served, page)
+    page.click(example("Watch my assignments"))
+    run_tab(page, "assignmentChanged")
+    page.until(f"{LOG_STATUS}.startsWith('Waiting, no event since ')")
+    send_graphql(served, page, "caregiver", OPERATIONS["AssignHomework"], {"input": HOMEWORK})
+    page.until(f"{EVENTS}.length === 2")
+    page.click("[...document.querySelectorAll('.log button')].find((one) => one.textContent === 'Clear')")
+    page.until(f"{EVENTS}.length === 0")
+    served.stop(signal.SIGTERM)
+    page.until(f"{RESPONSE}.includes('The stream ended')")
+    assert "data" not in json.loads(page.evaluate(RESPONSE))
 
 
 def test_a_legacy_call_in_the_list_of_requests_opens_as_its_operation(served: Served, page: Page) -> None:

@@ -102,11 +102,11 @@ function NewTab() {
   return null;
 }
 
-/** In the pane of the response while the tab has none. */
+/** In the pane of the response while the tab has none, and no subscription. */
 function Hint() {
-  const { tabs, activeTabIndex, isFetching } = useGraphiQL(pick("tabs", "activeTabIndex", "isFetching"));
+  const { tabs, activeTabIndex, isFetching, subscription } = useGraphiQL(pick("tabs", "activeTabIndex", "isFetching", "subscription"));
   const pane = document.querySelector(".graphiql-response");
-  if (!pane || isFetching || tabs[activeTabIndex].response) return null;
+  if (!pane || isFetching || subscription || tabs[activeTabIndex].response) return null;
   return createPortal(<p className="hint">Run the operation with <kbd>{isTouched ? "▶" : formatShortcutForOS(KEY_MAP.runQuery.key)}</kbd></p>, pane);
 }
 
