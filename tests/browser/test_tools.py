@@ -271,6 +271,16 @@ def test_a_legacy_call_in_the_list_of_requests_opens_as_its_operation(served: Se
     assert_no_errors_and_no_foreign_requests(served, page)
 
 
+@pytest.mark.parametrize("width", [390, 1280])
+def test_a_long_path_wraps_in_the_list_of_requests(served: Served, page: Page, width: int) -> None:
+    httpx2.get(f"{served.url}/gateway/{'a' * 300}", verify=False)
+    page.open(f"{served.url}/requests", width, 800)
+    page.until("document.readyState === 'complete' && document.querySelector('.requests tbody code')")
+    page.save_screenshot(SCREENSHOTS / f"requests-{width}.png")
+    table = "document.querySelector('.wide')"
+    assert page.evaluate(f"{table}.scrollWidth <= {table}.clientWidth")
+
+
 def test_a_phone_shows_a_long_query_all_tools_and_no_key_that_it_lacks(served: Served, page: Page) -> None:
     page.send("Emulation.setTouchEmulationEnabled", enabled=True)
     page.send(
