@@ -182,6 +182,27 @@ def test_after_a_choice_of_example_or_role_the_query_has_the_focus(served: Serve
     assert_no_errors_and_no_foreign_requests(served, page)
 
 
+def test_the_page_says_which_token_the_service_rejected(served: Served, page: Page) -> None:
+    opened_graphiql(served, page)
+    status = "document.querySelector('.tokens [role=status]').textContent"
+    page.click(token_button("own token"))
+    page.until("document.activeElement.closest('.graphiql-editor-tool')")
+    page.send("Input.insertText", text="of-my-own")
+    page.click(RUN)
+    page.until(f"{status}.startsWith('The service rejected the token in Headers')")
+    page.save_screenshot(SCREENSHOTS / "graphiql-17-rejected.png")
+    page.click(token_button("client"))
+    page.until(f"{status} === ''")
+
+    rejection = '{"errors": [{"message": "", "extensions": {"code": "UNAUTHENTICATED"}}]}'
+    page.evaluate(f"globalThis.kept = fetch; fetch = async () => new Response('{rejection}')")
+    page.click(RUN)
+    page.until(f"{status}.startsWith('The service rejected the token of the client')")
+    page.evaluate("fetch = kept")
+    page.click(RUN)
+    page.until(f"{status} === ''")
+
+
 def test_the_documentation_begins_at_its_title(served: Served, page: Page) -> None:
     opened_graphiql(served, page)
     page.evaluate("document.querySelector('.graphiql-plugin').scrollTop = 1000")

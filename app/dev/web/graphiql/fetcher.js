@@ -3,6 +3,7 @@
 import { forgetResponse, noteResponse } from "./facts.jsx";
 import { forgetLog, shownResult } from "./log.jsx";
 import { currentTab, resumedStream, startStream } from "./streams.jsx";
+import { noteToken } from "./tokens.jsx";
 
 const JSON_KINDS = "application/graphql-response+json, application/json;q=0.9";
 export const EVENTS = "text/event-stream";
@@ -25,7 +26,11 @@ export function fetcherOf(endpoint) {
     }
   }
 
-  function subscribe(request, headers, { tab, open, next, error, complete }) {
+  function subscribe(request, headers, { tab, open, next: pass, error, complete }) {
+    const next = (result) => {
+      noteToken(result, headers);
+      pass(result);
+    };
     const stop = new AbortController();
     const run = async () => {
       const since = performance.now();
@@ -58,7 +63,9 @@ export function fetcherOf(endpoint) {
     }
     forgetLog(tab);
     const since = performance.now();
-    return jsonOf(await post(request, headers, JSON_KINDS), since, tab);
+    const result = await jsonOf(await post(request, headers, JSON_KINDS), since, tab);
+    noteToken(result, headers);
+    return result;
   };
 }
 
