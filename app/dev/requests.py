@@ -141,6 +141,9 @@ class RecentRequests:
             async def timed_send(message: Message) -> None:
                 if message["type"] == "http.response.start":
                     finish(request, scope, message["status"])
+                    # Later requests may have displaced it.
+                    if is_introspection(scope) and request in self.requests:
+                        self.requests.remove(request)
                     timing = (b"server-timing", request.server_timing())
                     message = {**message, "headers": [*message["headers"], timing]}
                 await send(message)
@@ -162,6 +165,12 @@ def target_of(scope: Scope) -> str:
     """The query string of GraphQL contains a document."""
     query = "" if scope["path"] == "/graphql" else scope["query_string"].decode("latin-1")
     return f"{scope['path']}?{query}" if query else str(scope["path"])
+
+
+def is_introspection(scope: Scope) -> bool:
+    """Whether this is the request with which GraphiQL and other tools read the schema."""
+    sent = scope["state"].get("request")
+    return sent is not None and sent.operation_name == "IntrospectionQuery"
 
 
 def finish(request: RecentRequest, scope: Scope, status: int) -> None:

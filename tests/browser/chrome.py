@@ -129,13 +129,13 @@ class Page:
         assert found, f"{expression}\n{self.errors}\n{self.evaluate('document.body.innerText')[:2000]}"
 
     def click(self, element: str) -> None:
-        """Clicks in the middle of the element."""
+        """Clicks in the middle of its first line; the middle of a wrapped link can be between its lines."""
         self.until(element)
         x, y = self.evaluate(
             f"""(() => {{
               const element = ({element});
               element.scrollIntoView({{ block: "nearest", inline: "nearest" }});
-              const box = element.getBoundingClientRect();
+              const box = element.getClientRects()[0];
               return [box.x + box.width / 2, box.y + box.height / 2];
             }})()"""
         )

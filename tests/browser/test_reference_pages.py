@@ -231,6 +231,20 @@ def test_the_search_finds_a_setting_by_its_name(served: Served, page: Page) -> N
     assert set(marked) == {"CARE_RATE_LIMIT"}
 
 
+@pytest.mark.parametrize(("path", "field"), [("/docs", "dialog input"), ("/schema", "[data-filter]")])
+def test_a_search_without_results_says_so(served: Served, page: Page, path: str, field: str) -> None:
+    page.open(f"{served.url}{path}", 1280, 800)
+    page.until("document.readyState === 'complete'")
+    page.evaluate("document.querySelector('[data-search]')?.click()")
+    page.click(f"document.querySelector('{field}')")
+    page.send("Input.insertText", text="xyzzyq")
+    page.until("document.body.innerText.includes('No results')")
+    page.save_screenshot(SCREENSHOTS / f"no-results-{path[1:]}.png")
+    page.evaluate(f"document.querySelector('{field}').select()")
+    page.send("Input.insertText", text="assignment")
+    page.until("!document.body.innerText.includes('No results')")
+
+
 def test_an_unknown_path_shows_a_page(served: Served, page: Page) -> None:
     page.open(f"{served.url}/docs/nothing", 390, 844)
     page.until("document.querySelector('h1').textContent === 'Page not found'")

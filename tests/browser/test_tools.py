@@ -2,6 +2,7 @@
 
 import json
 import shlex
+import signal
 import subprocess
 from typing import Any
 from urllib.parse import quote
@@ -19,6 +20,7 @@ from tests.browser.conftest import (
 )
 from tests.browser.test_pages import (
     EDITED,
+    HINT,
     RESPONSE,
     RUN,
     button,
@@ -28,6 +30,7 @@ from tests.browser.test_pages import (
     runs_as,
     send_graphql,
     tab,
+    token_button,
     write_query,
 )
 from tests.live.processes import Served
@@ -170,6 +173,36 @@ def test_a_new_tab_has_the_focus_and_the_role_of_the_tab_before(served: Served, 
     assert_no_errors_and_no_foreign_requests(served, page)
 
 
+def test_after_a_choice_of_example_or_role_the_query_has_the_focus(served: Served, page: Page) -> None:
+    opened_graphiql(served, page)
+    for choice in (example("Who am I"), token_button("caregiver")):
+        page.click(choice)
+        page.until(f"{EDITED['operation']}.includes('WhoAmI')")
+        page.until("document.activeElement.closest('.graphiql-query-editor .graphiql-editor')")
+    assert_no_errors_and_no_foreign_requests(served, page)
+
+
+def test_the_page_says_which_token_the_service_rejected(served: Served, page: Page) -> None:
+    opened_graphiql(served, page)
+    status = "document.querySelector('.tokens [role=status]').textContent"
+    page.click(token_button("own token"))
+    page.until("document.activeElement.closest('.graphiql-editor-tool')")
+    page.send("Input.insertText", text="of-my-own")
+    page.click(RUN)
+    page.until(f"{status}.startsWith('The service rejected the token in Headers')")
+    page.save_screenshot(SCREENSHOTS / "graphiql-17-rejected.png")
+    page.click(token_button("client"))
+    page.until(f"{status} === ''")
+
+    rejection = '{"errors": [{"message": "", "extensions": {"code": "UNAUTHENTICATED"}}]}'
+    page.evaluate(f"globalThis.kept = fetch; fetch = async () => new Response('{rejection}')")
+    page.click(RUN)
+    page.until(f"{status}.startsWith('The service rejected the token of the client')")
+    page.evaluate("fetch = kept")
+    page.click(RUN)
+    page.until(f"{status} === ''")
+
+
 def test_the_documentation_begins_at_its_title(served: Served, page: Page) -> None:
     opened_graphiql(served, page)
     page.evaluate("document.querySelector('.graphiql-plugin').scrollTop = 1000")
@@ -192,7 +225,7 @@ def test_the_events_of_a_subscription_are_listed_and_can_be_held_back(served: Se
     opened_graphiql(served, page)
     page.click(example("Watch my assignments"))
     run_tab(page, "assignmentChanged")
-    page.until(f"{LOG_STATUS}.startsWith('Waiting for the first event since ')")
+    page.until(f"{LOG_STATUS}.startsWith('Waiting, no event since ')")
     page.save_screenshot(SCREENSHOTS / "graphiql-13-waiting.png")
 
     def assign() -> None:
@@ -219,12 +252,27 @@ def test_the_events_of_a_subscription_are_listed_and_can_be_held_back(served: Se
 
     page.click("[...document.querySelectorAll('.log button')].find((one) => one.textContent === 'Clear')")
     page.until(f"{EVENTS}.length === 0 && {RESPONSE} === ''")
+    assert page.evaluate(LOG_STATUS).startswith("Waiting, no event since ") and not page.evaluate(HINT)
     assign()
     page.until(f"{EVENTS}.length === 2")
     page.click(RUN)  # stops it
     page.until(f"{LOG_STATUS} === 'Ended'")
     assert page.evaluate(f"{EVENTS}.length") == 2
     assert_no_errors_and_no_foreign_requests(served, page)
+
+
+def test_a_cleared_event_does_not_come_back_when_the_stream_ends(served: Served, page: Page) -> None:
+    opened_graphiql(served, page)
+    page.click(example("Watch my assignments"))
+    run_tab(page, "assignmentChanged")
+    page.until(f"{LOG_STATUS}.startsWith('Waiting, no event since ')")
+    send_graphql(served, page, "caregiver", OPERATIONS["AssignHomework"], {"input": HOMEWORK})
+    page.until(f"{EVENTS}.length === 2")
+    page.click("[...document.querySelectorAll('.log button')].find((one) => one.textContent === 'Clear')")
+    page.until(f"{EVENTS}.length === 0")
+    served.stop(signal.SIGTERM)
+    page.until(f"{RESPONSE}.includes('The stream ended')")
+    assert "data" not in json.loads(page.evaluate(RESPONSE))
 
 
 def test_a_legacy_call_in_the_list_of_requests_opens_as_its_operation(served: Served, page: Page) -> None:
@@ -242,6 +290,16 @@ def test_a_legacy_call_in_the_list_of_requests_opens_as_its_operation(served: Se
     run_tab(page, "CaregiverAssignment")
     assert response_data(page, "assignment")["assignment"]["name"] == legacy["name"]
     assert_no_errors_and_no_foreign_requests(served, page)
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+def test_a_long_path_wraps_in_the_list_of_requests(served: Served, page: Page, width: int) -> None:
+    httpx2.get(f"{served.url}/gateway/{'a' * 300}", verify=False)
+    page.open(f"{served.url}/requests", width, 800)
+    page.until("document.readyState === 'complete' && document.querySelector('.requests tbody code')")
+    page.save_screenshot(SCREENSHOTS / f"requests-{width}.png")
+    table = "document.querySelector('.wide')"
+    assert page.evaluate(f"{table}.scrollWidth <= {table}.clientWidth")
 
 
 def test_a_phone_shows_a_long_query_all_tools_and_no_key_that_it_lacks(served: Served, page: Page) -> None:

@@ -4,6 +4,7 @@
 Production does neither. The list is for visitors on the same machine, and contains no token.
 """
 
+import asyncio
 import html
 import json
 import re
@@ -13,11 +14,14 @@ from urllib.parse import parse_qs
 
 import pytest
 from httpx2 import Response
+from starlette.types import Message, Receive, Scope, Send
 
 from app.db.admin.demo import CAREGIVER, CLIENT, demo_lines
 from app.db.interchange.load import importing
+from app.dev.requests import RecentRequests
 from app.main import create_app
 from app.rest_compat.routes import CAREGIVER_ASSIGNMENT
+from app.schema.transport.request_parsing import GraphQLRequest
 from app.settings import Environment, Settings
 from tests import keys
 from tests.callers import Caller, Gateway, opened, run_write
@@ -31,6 +35,7 @@ LOCAL = BROWSER | {"host": "localhost:8000"}
 ONE = "query One($id: ID!) { assignment(id: $id) { name answerSets { answers { questionId } } } }"
 SESSIONS = "/gateway/profile/client/session"
 ASSIGNMENTS = "/gateway/profile/caregiver/session/assignment"
+INTROSPECTION = "query IntrospectionQuery { __schema { queryType { name } } }"
 TIMING = re.compile(r"(\w+);dur=(\d+\.\d\d)")
 
 
@@ -87,6 +92,30 @@ def test_a_response_says_where_its_time_went(demo: Gateway) -> None:
     assert parts(invalid) == ["parse", "total"]
     assert parts(legacy) == ["database", "audit", "total"]
     assert parts(unknown) == ["total"]
+
+
+def test_the_introspection_of_tools_is_not_listed(demo: Gateway) -> None:
+    body = {"query": INTROSPECTION, "operationName": "IntrospectionQuery"}
+    assert "data" in caregiver(demo).request("POST", "/graphql", json=body).json()
+    assert rows(demo) == [["No request yet."]]
+
+
+def test_a_displaced_introspection_gets_its_response() -> None:
+    """Later requests can take its place in the list before its response begins."""
+    sent: list[Message] = []
+
+    async def contract(scope: Scope, receive: Receive, send: Send) -> None:
+        scope["state"]["request"] = GraphQLRequest(INTROSPECTION, None, "IntrospectionQuery", None)
+        recent.requests.clear()
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+
+    async def note(message: Message) -> None:
+        sent.append(message)
+
+    recent = RecentRequests(lambda: NOW, most=50)
+    scope = {"type": "http", "method": "POST", "path": "/graphql", "query_string": b"", "headers": []}
+    asyncio.run(recent.recorded(contract)({**scope, "state": {}}, None, note))  # type: ignore[arg-type]
+    assert [message["status"] for message in sent] == [200]
 
 
 def test_each_request_is_listed_with_the_operation_that_it_ran(demo: Gateway) -> None:

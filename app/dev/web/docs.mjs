@@ -160,7 +160,7 @@ ${markdown.renderer.render(tokens, markdown.options, {})}<nav class="turn" aria-
 <nav class="toc" aria-label="On this page">${headings.length > 1 ? contents : ""}</nav>
 </div>
 <dialog aria-label="Search the documentation">
-<input type="search" placeholder="Search the documentation" aria-label="Search"><ol></ol>
+<input type="search" placeholder="Search the documentation" aria-label="Search"><ol></ol><p role="status"></p>
 </dialog>
 `;
 }

@@ -33,6 +33,7 @@ export function renderSchema(root) {
     html: `<div class="columns">
 <nav class="side" id="side" popover aria-label="Types">
 <input type="search" data-filter placeholder="Filter types and fields" aria-label="Filter types and fields">
+<p role="status"></p>
 ${groups.map(index).join("")}</nav>
 <div class="bar"><button type="button" popovertarget="side">Types</button></div>
 <main class="prose schema">

@@ -1,7 +1,7 @@
 // The examples: a pane with a button for each, which opens a tab with the token of its role.
 
 import { pick, useGraphiQL, useGraphiQLActions } from "@graphiql/react";
-import { config, roles } from "./config.js";
+import { config, focusQuery, roles } from "./config.js";
 import { headersFor } from "./tokens.jsx";
 
 const examples = config.examples.map(({ role, title, query, variables, replaces, hint }) => {
@@ -28,6 +28,7 @@ export function show({ query, variables, headers }, { tabs, queryEditor, variabl
     headerEditor.setValue(headers);
     actions.updateActiveTabValues({ query, variables, headers });
   }
+  focusQuery(queryEditor);
   if (!narrow.matches) return;
   actions.setVisiblePlugin(null);
   if (variables) document.querySelector(".graphiql-editor-tools [data-name=variables]").click(); // opens them

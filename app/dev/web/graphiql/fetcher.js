@@ -1,8 +1,9 @@
 // Sends operations as POST requests. The response of a subscription is an event stream.
 
 import { forgetResponse, noteResponse } from "./facts.jsx";
-import { forgetLog } from "./log.jsx";
+import { forgetLog, shownResult } from "./log.jsx";
 import { currentTab, resumedStream, startStream } from "./streams.jsx";
+import { noteToken } from "./tokens.jsx";
 
 const JSON_KINDS = "application/graphql-response+json, application/json;q=0.9";
 export const EVENTS = "text/event-stream";
@@ -25,7 +26,11 @@ export function fetcherOf(endpoint) {
     }
   }
 
-  function subscribe(request, headers, { tab, open, next, error, complete }) {
+  function subscribe(request, headers, { tab, open, next: pass, error, complete }) {
+    const next = (result) => {
+      noteToken(result, headers);
+      pass(result);
+    };
     const stop = new AbortController();
     const run = async () => {
       const since = performance.now();
@@ -33,16 +38,15 @@ export function fetcherOf(endpoint) {
       if (!response.headers.get("Content-Type")?.startsWith(EVENTS)) return next(await jsonOf(response, since, tab));
       noteResponse(tab, response, since);
       open();
-      let last = {};
       try {
         for await (const event of eventsOf(response.body)) {
           if (event.kind === "complete") return;
-          if (event.kind === "next") next((last = JSON.parse(event.data)));
+          if (event.kind === "next") next(JSON.parse(event.data));
         }
       } catch (broken) {
         if (stop.signal.aborted) throw broken; // the user stopped it
       }
-      next({ errors: [{ message: CUT_OFF }], ...last }); // keeps the last event on the page
+      next({ errors: [{ message: CUT_OFF }], ...shownResult(tab) }); // keeps the shown event on the page
     };
     run().then(complete, (broken) => stop.signal.aborted || error(broken));
     return { unsubscribe: () => stop.abort() };
@@ -59,7 +63,9 @@ export function fetcherOf(endpoint) {
     }
     forgetLog(tab);
     const since = performance.now();
-    return jsonOf(await post(request, headers, JSON_KINDS), since, tab);
+    const result = await jsonOf(await post(request, headers, JSON_KINDS), since, tab);
+    noteToken(result, headers);
+    return result;
   };
 }
 

@@ -75,14 +75,14 @@ export function Log() {
     if (log.pausedAt === null && log.events.length) log.show(log.events.at(-1).result);
   };
   const clear = () => {
-    update(log, { events: [], count: 0, pausedAt: log.pausedAt === null ? null : 0, chosen: null });
+    update(log, { events: [], count: 0, pausedAt: log.pausedAt === null ? null : 0, chosen: null, since: new Date() });
     responseEditor.setValue("");
     updateActiveTabValues({ response: "" });
   };
   const held = log.count - (log.pausedAt ?? log.count);
   const words = {
     connecting: "Connecting",
-    open: log.count ? "Listening" : `Waiting for the first event since ${log.since && clock(log.since).slice(0, 8)}`,
+    open: log.count ? "Listening" : `Waiting, no event since ${log.since && clock(log.since).slice(0, 8)}`,
     ended: "Ended",
   };
   return (

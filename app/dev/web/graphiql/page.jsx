@@ -11,7 +11,7 @@ import { GraphiQL } from "graphiql";
 import { useEffect, useRef } from "react";
 import { createPortal } from "react-dom";
 import { createRoot } from "react-dom/client";
-import { config, roles } from "./config.js";
+import { config, isTouched, roles } from "./config.js";
 import { EXAMPLES, firstTabs, narrow } from "./examples.jsx";
 import { Facts } from "./facts.jsx";
 import { fetcherOf } from "./fetcher.js";
@@ -102,15 +102,14 @@ function NewTab() {
   return null;
 }
 
-/** In the pane of the response while the tab has none. */
+/** In the pane of the response while the tab has none, and no subscription. */
 function Hint() {
-  const { tabs, activeTabIndex, isFetching } = useGraphiQL(pick("tabs", "activeTabIndex", "isFetching"));
+  const { tabs, activeTabIndex, isFetching, subscription } = useGraphiQL(pick("tabs", "activeTabIndex", "isFetching", "subscription"));
   const pane = document.querySelector(".graphiql-response");
-  if (!pane || isFetching || tabs[activeTabIndex].response) return null;
+  if (!pane || isFetching || subscription || tabs[activeTabIndex].response) return null;
   return createPortal(<p className="hint">Run the operation with <kbd>{isTouched ? "▶" : formatShortcutForOS(KEY_MAP.runQuery.key)}</kbd></p>, pane);
 }
 
-const isTouched = matchMedia("(pointer: coarse)").matches;
 const fetcher = fetcherOf(config.endpoint);
 const plugins = [EXAMPLES, explorerPlugin(), HISTORY_PLUGIN];
 

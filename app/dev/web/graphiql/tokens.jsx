@@ -1,7 +1,8 @@
 // The kind of token of a tab: read from its headers, shown and chosen beside Run.
 
 import { pick, useGraphiQL, useGraphiQLActions } from "@graphiql/react";
-import { config, roles } from "./config.js";
+import { config, focusQuery, roles } from "./config.js";
+import { changed, useChanges } from "./facts.jsx";
 
 const OWN = "own token";
 const NO_TOKEN = "no token";
@@ -14,6 +15,21 @@ export function kindOfToken(headers) {
 }
 
 const hasToken = (headers) => /"authorization"\s*:\s*"(bearer\s+)?(?!bearer\b)[^\s"…]/i.test(headers ?? "");
+
+const rejected = new Set(); // headers whose token the service rejected
+
+export function noteToken({ errors }, headers) {
+  const isRejected = errors?.some(({ extensions }) => extensions?.code === "UNAUTHENTICATED");
+  rejected[isRejected ? "add" : "delete"](JSON.stringify(headers));
+  changed();
+}
+
+function problemOf(headers, kind) {
+  if (!hasToken(headers)) return "Not signed in: Headers contains no token.";
+  if (!rejected.has(JSON.stringify(parsed(headers)))) return null;
+  const remedy = kind === OWN ? "Paste another one into Headers." : "Reload the page for a new one.";
+  return `The service rejected the ${kind === OWN ? "token in Headers" : `token of the ${kind}`}: it expired or is not valid. ${remedy}`;
+}
 
 /** The browser stores no token, so another one than a demo token has to be pasted again. */
 export function headersFor(kind) {
@@ -31,13 +47,20 @@ export function parsed(text) {
 }
 
 export function TokenChoice() {
-  const { tabs, activeTabIndex, headerEditor } = useGraphiQL(pick("tabs", "activeTabIndex", "headerEditor"));
+  const { tabs, activeTabIndex, queryEditor, headerEditor } = useGraphiQL(
+    pick("tabs", "activeTabIndex", "queryEditor", "headerEditor"),
+  );
   const { updateActiveTabValues } = useGraphiQLActions();
   const { headers } = tabs[activeTabIndex];
   const kind = kindOfToken(headers);
+  useChanges();
   const write = (headers) => {
     headerEditor.setValue(headers);
     updateActiveTabValues({ headers });
+  };
+  const choose = (role) => {
+    write(headersFor(role));
+    focusQuery(queryEditor);
   };
   const writeOwn = () => {
     if (kind !== OWN) write(TEMPLATE);
@@ -49,12 +72,12 @@ export function TokenChoice() {
     <div className="tokens" role="group" aria-label="Token of this tab">
       <span>as</span>
       {roles.filter((each) => config.tokens[each]).map((each) => (
-        <button key={each} type="button" aria-pressed={kind === each} onClick={() => write(headersFor(each))}>
+        <button key={each} type="button" aria-pressed={kind === each} onClick={() => choose(each)}>
           {each}
         </button>
       ))}
       <button type="button" aria-pressed={kind === OWN} onClick={writeOwn}>{OWN}</button>
-      <span role="status">{!hasToken(headers) && "Not signed in: Headers contains no token."}</span>
+      <span role="status">{problemOf(headers, kind)}</span>
     </div>
   );
 }

@@ -29,6 +29,7 @@ for (const button of all("[data-copy]")) copies(button, async () => (await fetch
 
 // ---- The filter of the schema's index
 
+const NO_RESULTS = "No results";
 const filter = document.querySelector("[data-filter]");
 filter?.addEventListener("input", () => {
   const words = filter.value.trim().toLowerCase();
@@ -39,6 +40,7 @@ filter?.addEventListener("input", () => {
     for (const type of all("li:has(> ul)", group)) type.hidden = !matches(type.firstChild) && !type.querySelector("li:not([hidden])");
     group.hidden = !group.querySelector("ul > li:not([hidden])");
   }
+  filter.nextElementSibling.textContent = document.querySelector(".side section:not([hidden])") ? "" : NO_RESULTS;
 });
 
 // ---- The search of the documentation
@@ -54,7 +56,10 @@ if (dialog) {
     index ??= await openIndex();
     show();
   };
-  const show = () => list.replaceChildren(...(index?.find(input.value) ?? []));
+  const show = () => {
+    list.replaceChildren(...(index?.find(input.value) ?? []));
+    list.nextElementSibling.textContent = index && input.value.trim() && !list.firstChild ? NO_RESULTS : "";
+  };
   for (const button of all("[data-search]")) button.addEventListener("click", open);
   addEventListener("keydown", (event) => {
     const isTyping = event.target.matches("input, textarea, select");
