@@ -32,18 +32,22 @@ class Homework:
     draft: tuple[int, str] | None = None  # its revision, and the answer
     last_revision: int = 0  # of earlier attempts
     submissions: dict[int, Submission] = field(default_factory=dict)
-    reminders: dict[datetime, str] = field(default_factory=dict)
+    reminders: list[tuple[datetime, str]] = field(default_factory=list)  # with their states
 
     def skip_reminders(self) -> None:
-        for moment, state in self.reminders.items():
-            self.reminders[moment] = "SKIPPED" if state == "SCHEDULED" else state
+        skipped = {"SCHEDULED": "SKIPPED"}
+        self.reminders = [(moment, skipped.get(state, state)) for moment, state in self.reminders]
 
     def move(self, by: timedelta, now: datetime) -> None:
         self.start, self.end = self.start + by, self.end + by
-        moved = {moment + by: state for moment, state in self.reminders.items() if state == "SCHEDULED"}
-        self.reminders = {
-            moment: state for moment, state in self.reminders.items() if state != "SCHEDULED"
-        } | {moment: "SKIPPED" if moment < now else "SCHEDULED" for moment in moved}
+        self.reminders = [
+            (moment, state) if state != "SCHEDULED" else planned(moment + by, now)
+            for moment, state in self.reminders
+        ]
+
+
+def planned(moment: datetime, now: datetime) -> tuple[datetime, str]:
+    return moment, "SKIPPED" if moment < now else "SCHEDULED"
 
 
 @dataclass
@@ -131,14 +135,11 @@ class Model:
             return why
         if any(not one.start <= moment <= one.end for moment in moments):
             return "UNREADABLE"
-        kept = {
-            moment: state
-            for moment, state in one.reminders.items()
-            if state != "SCHEDULED" or moment in moments
-        }
-        new = {moment: "SKIPPED" if moment < now else "SCHEDULED" for moment in moments if moment not in kept}
-        if kept | new != one.reminders:
-            one.reminders = kept | new
+        kept = [each for each in one.reminders if each[1] != "SCHEDULED" or each[0] in moments]
+        existing = {moment for moment, state in kept if state != "SKIPPED" or moment < now}
+        new = [planned(each, now) for each in dict.fromkeys(moments) if each not in existing]
+        if new or kept != one.reminders:
+            one.reminders = sorted(kept + new)
             self.add_event("REMINDERS_SET", now, one.session, number)
         return None
 

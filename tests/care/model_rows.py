@@ -43,7 +43,7 @@ def compare(model: Model, rows: Stored) -> None:
     ) == [
         (number, *reminder)
         for number, one in sorted(model.homework.items())
-        for reminder in sorted(one.reminders.items())
+        for reminder in sorted(one.reminders)
     ]
     answers = {each["id"]: answer for each in rows["answer_set"] for _, _, answer in each["answers"]}
     assert {

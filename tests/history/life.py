@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from tests.care.model import Code, Homework, Model
+from tests.care.model import Code, Homework, Model, planned
 from tests.factories import Record, a_book, a_caregiver, a_client, a_module, a_session
 
 MINUTE = timedelta(minutes=1)
@@ -164,7 +164,7 @@ class Change:
 
 
 def set_reminders(one: Homework, moments: tuple[datetime, ...]) -> None:
-    one.reminders = {each: "SKIPPED" if each < LATER else "SCHEDULED" for each in moments}
+    one.reminders = [planned(each, LATER) for each in dict.fromkeys(moments)]
 
 
 @dataclass(frozen=True)
@@ -177,8 +177,9 @@ class Due:
 
     def __call__(self, life: Life) -> str:
         one = life.homework.get(self.number)
-        if one is not None and one.reminders.get(self.moment) == "SCHEDULED":
-            one.reminders[self.moment] = "SKIPPED" if self.is_late else "SENT"
+        if one is not None and (self.moment, "SCHEDULED") in one.reminders:
+            one.reminders.remove((self.moment, "SCHEDULED"))
+            one.reminders = sorted([*one.reminders, (self.moment, "SKIPPED" if self.is_late else "SENT")])
             if not self.is_late:
                 life.add_event("REMINDER_DUE", LATER, one.session, self.number)
         return DONE

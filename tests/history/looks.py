@@ -37,7 +37,7 @@ class Look:
             "feedbackStatus": feedback_status(one),
             "attempt": one.attempt,
             "score": one.score,
-            "reminders": sorted(one.reminders.items()),
+            "reminders": sorted(one.reminders),
             "answerSets": [
                 (attempt, of.answer, of.score, of.feedback and of.feedback[0])
                 for attempt, of in sorted(one.submissions.items())

@@ -7,7 +7,7 @@ import pytest
 
 from app.schema.types.scalars import global_id
 from tests.history.checker import ANYTHING, Act, Call, check, cut, printed, shrink
-from tests.history.life import DONE, Change, new_life
+from tests.history.life import DONE, FAR, Change, moment, new_life
 from tests.history.looks import Look
 from tests.history.subscribers import Subscriber, wrong
 
@@ -110,8 +110,8 @@ def test_a_history_that_does_not_fit_is_shrunk_to_what_contradicts() -> None:
 
 def test_a_history_that_is_cut_still_fits() -> None:
     for lines in FITTING.values():
-        for moment in range(10):
-            assert check(cut(lines, moment), new_life(SESSION)).order is not None, (lines, moment)
+        for end in range(10):
+            assert check(cut(lines, end), new_life(SESSION)).order is not None, (lines, end)
 
 
 # Sessions 1 and 2 have the events 5 to 9 of one caregiver.
@@ -140,3 +140,16 @@ def test_a_subscriber_misses_only_what_was_committed_late_before_it_resumed(
     assert wrong(subscriber, EVENTS, commits_in_order=False) == found
     if resumed and not found and len(set(received)) < len(EVENTS):
         assert wrong(subscriber, EVENTS, commits_in_order=True) != []
+
+
+def test_the_model_plans_a_skipped_reminder_again() -> None:
+    life, far = new_life("1"), moment(FAR)
+    for verb, *arguments in (
+        ("assign", 5, FAR, (far,)),
+        ("submit", 5, "2", 0),
+        ("reopen", 5),
+        ("remind", 5, (far,)),
+    ):
+        assert Change(verb, "1", None, tuple(arguments))(life) == DONE
+
+    assert life.homework[5].reminders == [(far, "SCHEDULED"), (far, "SKIPPED")]

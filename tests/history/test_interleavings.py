@@ -119,7 +119,7 @@ def life_of(session: int) -> Life:
     for change in (("assign", PENDING, 30), ("assign", COMPLETE, 30), ("submit", COMPLETE, "2", 0)):
         assert made(change, session)(life) == "DONE"
     life.homework[COMPLETE].last_revision = 0  # imported submissions have none
-    life.homework[PENDING].reminders = {DUE: "SCHEDULED"}
+    life.homework[PENDING].reminders = [(DUE, "SCHEDULED")]
     life.kinds.clear()
     return life
 
