@@ -12,9 +12,9 @@ import pytest
 
 from app.db.drivers.connections import Primary
 from app.db.drivers.factory import open_database
-from app.db.drivers.hosts import connect_to_host
+from app.db.drivers.hosts import Host, asyncpg, connect_to_host
 from app.db.drivers.interface import Database, DatabaseError, DatabaseUnavailable, OutcomeUnknown, reason_of
-from app.db.drivers.watching import watch_hosts
+from app.db.drivers.watching import look, watch_hosts
 from app.db.sql import Bulk, Steps
 from tests.db import raw
 from tests.db.small_steps import adding, counting, modules, running, with_database
@@ -289,6 +289,47 @@ def test_a_connection_that_is_closed_between_two_statements_is_lost(database_url
         return int(await db.read(counting()))
 
     assert with_database(database_url, use) == 0
+
+
+def test_a_connection_that_is_closed_before_a_prepared_statement_is_lost(
+    database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    prepare = asyncpg.Connection._get_statement
+
+    async def use(db: Any) -> int:
+        async def prepare_and_close(connection: Any, *arguments: Any, **options: Any) -> Any:
+            prepared = await prepare(connection, *arguments, **options)
+            connection.terminate()
+            return prepared
+
+        for run in (db.read, db.write):
+            with monkeypatch.context() as patched, pytest.raises(DatabaseUnavailable):
+                patched.setattr(asyncpg.Connection, "_get_statement", prepare_and_close)
+                await run(counting())
+        return int(await db.read(counting()))
+
+    assert with_database(database_url, use) == 0
+
+
+@pytest.mark.parametrize(("seconds", "is_closed"), [(0, True), (60, False)])
+def test_a_pause_of_the_process_is_not_silence_of_the_server(
+    database_url: str, monkeypatch: pytest.MonkeyPatch, seconds: int, is_closed: bool
+) -> None:
+    clock = iter((0, seconds))
+    monkeypatch.setattr("app.db.drivers.watching.ASK_SECONDS", 0.1)
+    monkeypatch.setattr("app.db.drivers.watching.monotonic", lambda: next(clock))
+
+    async def use() -> bool:
+        primary = Primary(database_url)
+        connection = await primary.connect()
+        with socket.create_server(("127.0.0.1", 0)) as silent:
+            url = with_hosts(database_url, f"127.0.0.1:{silent.getsockname()[1]}")
+            await look(primary, Host(primary.host), url, lambda: [connection])
+        found = bool(connection.is_closed())
+        connection.terminate()
+        return found
+
+    assert asyncio.run(use()) == is_closed
 
 
 def test_a_change_to_a_newer_server_closes_every_connection_to_the_former_one(database_url: str) -> None:

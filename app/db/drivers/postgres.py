@@ -282,9 +282,14 @@ class PostgresDatabase:
             try:
                 yield connection
             except BaseException as fault:
-                if isinstance(fault, DatabaseUnavailable) and self.is_lost(fault.__cause__, connection):
+                # Raised by asyncpg for a connection that is closed before it sends a prepared statement.
+                is_closed = isinstance(fault, AttributeError) and not is_open(connection)
+                is_fault = isinstance(fault, DatabaseUnavailable)
+                if is_closed or (is_fault and self.is_lost(fault.__cause__, connection)):
                     await self.drop_connections(connection, losses)
                 await self.return_to_pool(connection)
+                if is_closed:
+                    raise DatabaseUnavailable from fault
                 raise
             finally:
                 del self.in_use[connection]

@@ -4,6 +4,7 @@ has stopped."""
 import asyncio
 import logging
 from collections.abc import Callable
+from time import monotonic
 from typing import Any
 
 from app.db.drivers.connections import Primary
@@ -44,8 +45,10 @@ async def look(primary: Primary, host: Host, address: str, silent: Callable[[], 
         if host.server.follows(primary.server):
             primary.use(host)
     elif silent():
+        began = monotonic()
         host = await ask(host, address)
-        if host.fault == SILENT:
+        was_paused = monotonic() - began > ASK_SECONDS + WATCH_SECONDS  # this process, so nobody was silent
+        if host.fault == SILENT and not was_paused:
             for connection in silent():
                 close_at_once(connection)  # its caller closes the others
     if host.name == primary.host:
