@@ -15,12 +15,14 @@ USUAL = (b"Bearer ", b"bearer ")
 MAX_HEADS, MAX_BODIES = 8 * 1024 * 1024, 32 * 1024 * 1024  # bytes of incomplete requests
 REJECTING_UNSENT = 8 * 1024 * 1024  # unsent bytes of a viewer from which on requests are rejected
 MAX_WAIT = 0.25  # seconds that an accepted request may wait for the event loop
-MAX_STANDING_WAIT = 0.025  # the same while requests have been waiting for longer than MAX_WAIT
-MOST_POLITE = 4  # waiting requests that each viewer may have until MAX_WAIT
+# The same while requests of several viewers have been waiting for longer than MAX_WAIT; those of one viewer
+# delay nobody else.
+MAX_STANDING_WAIT = 0.025
+# A viewer with so few waiting requests, about as many as a client has connections, is accepted for longer.
+MOST_POLITE, MAX_POLITE_WAIT = 16, 1.0
 SMOOTHING = 0.05  # weight of the newest request in the moving average
-MAX_RISE = (
-    4  # times the average, and a millisecond, that it counts at most: the rest is a pause of the process
-)
+# It counts as so many times the average at most, and a millisecond: the rest is a pause of the process.
+MAX_RISE = 8
 
 
 class AdmissionControl:
@@ -70,19 +72,20 @@ class AdmissionControl:
         seconds = self.queued * self.seconds_each
         if seconds <= MAX_STANDING_WAIT:
             return False
-        return seconds > MAX_WAIT or self.last_start - self.last_idle > MAX_WAIT
+        is_standing = self.viewers_waiting > 1 and self.last_start - self.last_idle > MAX_WAIT
+        return seconds > MAX_WAIT or is_standing
 
     def rejects(self, budget: Budget) -> bool:
         """Whether to reject the next request of this viewer. A viewer has as many slots at most as are left
         free, so one viewer has half of them, and there is a slot for the next viewer. If requests wait too
-        long, the process rejects viewers who have at least an equal share of the waiting requests."""
+        long, the process rejects viewers who have many waiting requests, and at least an equal share."""
         if budget.running >= self.most_requests - len(self.running):
             return True
         if budget.unsent > REJECTING_UNSENT and budget.slow_connections > 1:
             return True
         if not self.waits_too_long() or budget.waiting * self.viewers_waiting < self.queued:
             return False
-        return budget.waiting > (0 if self.queued * self.seconds_each > MAX_WAIT else MOST_POLITE)
+        return budget.waiting > (0 if self.queued * self.seconds_each > MAX_POLITE_WAIT else MOST_POLITE)
 
     def enqueue(self, task: "asyncio.Task[None]", budget: Budget) -> None:
         self.running[task] = budget

@@ -81,7 +81,9 @@ def test_if_all_requests_would_wait_too_long_those_who_wait_less_are_accepted(
     busy, polite, other = Budget(), Budget(), Budget()
     received(admission, busy, 3)
     received(admission, polite, 1)
-    admission.seconds_each = 0.07
+    admission.seconds_each = 0.24  # less than a second for all
+    assert [admission.rejects(each) for each in (busy, polite, other)] == [False] * 3
+    admission.seconds_each = 0.26
 
     assert admission.may_reject()
     assert [admission.rejects(each) for each in (busy, polite, other)] == [True, False, False]
@@ -92,12 +94,24 @@ def test_a_standing_queue_is_shorter_than_a_burst() -> None:
     busy, polite = Budget(), Budget()
     received(admission, busy, MOST_POLITE + 1)
     received(admission, polite, MOST_POLITE)
-    admission.seconds_each = 0.02
+    admission.seconds_each = 0.005
     assert not admission.rejects(busy)
 
     admission.last_start = admission.last_idle + 0.3  # requests have been waiting since then
 
     assert [admission.rejects(each) for each in (busy, polite, Budget())] == [True, False, False]
+
+
+def test_a_standing_queue_of_one_viewer_is_as_long_as_a_burst() -> None:
+    admission = AdmissionControl(Settings(env=Environment.DEVELOPMENT, most_requests=100))
+    busy = Budget()
+    received(admission, busy, 2 * MOST_POLITE)
+    admission.seconds_each = 0.005
+    admission.last_start = admission.last_idle + 0.3
+
+    assert not admission.rejects(busy)
+    received(admission, Budget())
+    assert admission.rejects(busy)
 
 
 def test_a_viewer_with_few_requests_is_accepted_beside_a_busy_one() -> None:
@@ -118,7 +132,7 @@ def test_one_pause_of_the_process_rejects_no_requests(usual: float) -> None:
     viewers = [Budget() for _ in range(64)]
     for viewer in viewers:
         received(admission, viewer)
-    received(admission, busy := viewers[0], MOST_POLITE)
+    received(admission, busy := viewers[0], 4)
     admission.seconds_each = usual
     admission.last_start = admission.last_idle = admission.turns.slice_start
 
@@ -137,7 +151,7 @@ def test_requests_that_take_long_are_noticed_after_some_of_them() -> None:
         received(admission, viewer)
 
     for viewer in viewers[:24]:
-        admission.turns.slice_start += 0.02
+        admission.turns.slice_start += 0.1
         admission.dequeue(viewer)
 
     assert admission.rejects(viewers[-1])
