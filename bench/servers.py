@@ -88,7 +88,7 @@ class Server:
         """Of its processes and of PostgreSQL, which works for no other server meanwhile."""
         ticks = 0
         for pid in family(self.pid) + (family(self.postgres.pid) if self.postgres else []):
-            with suppress(FileNotFoundError):  # a process that has just ended
+            with suppress(FileNotFoundError, ProcessLookupError):  # it has just ended
                 fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
                 ticks += sum(int(field) for field in fields[11:15])  # its own and those of ended children
         return ticks / os.sysconf("SC_CLK_TCK")
@@ -359,8 +359,11 @@ def free_port() -> int:
 
 
 def family(pid: int) -> list[int]:
-    """The process and its descendants."""
-    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    """The process and its descendants; none of a process that has just ended."""
+    try:
+        children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    except FileNotFoundError:
+        return []
     return [pid, *(descendant for child in children for descendant in family(int(child)))]
 
 
