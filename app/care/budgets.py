@@ -27,6 +27,11 @@ MAX_UNSENT = 12 * 1024 * 1024  # bytes of responses that the connections of a vi
 Ticks = Callable[[], float]  # seconds of the monotonic clock
 
 
+# With 16, other viewers waited for seconds beside one with 512 connections. Many people sign in from one
+# address, that of a proxy or of a clinic.
+MOST_POLITE, MOST_OF_ADDRESS = 4, 64
+
+
 class Budget:
     """What one viewer takes. Requests without a valid token share one by address.
 
@@ -39,6 +44,7 @@ class Budget:
         "deliveries",
         "left",
         "moment",
+        "most_polite",
         "points",
         "running",
         "seconds_owed",
@@ -50,12 +56,15 @@ class Budget:
         "waiting",
     )
 
-    def __init__(self, points: int = 0, ticks: Ticks = time.monotonic) -> None:
+    def __init__(
+        self, points: int = 0, ticks: Ticks = time.monotonic, most_polite: int = MOST_POLITE
+    ) -> None:
         self.points = points
         self.ticks = ticks
         self.left = float(points)
         self.moment = ticks()
         self.wait = 0  # seconds until the last rejected operation would be accepted
+        self.most_polite = most_polite  # waiting requests with which it is accepted for longer
         self.running = 0  # received requests whose response is not complete
         self.waiting = 0  # of these, requests that have not started
         self.seconds_owed = 0.0  # time on the event loop beyond the viewer's share, as of `turn`
@@ -115,7 +124,9 @@ class Unsent:
 class Budgets:
     """The budgets of the latest viewers and addresses. One that was dropped from memory starts anew."""
 
-    def __init__(self, points: int = 0, ticks: Ticks = time.monotonic) -> None:
+    def __init__(
+        self, points: int = 0, ticks: Ticks = time.monotonic, most_polite: int = MOST_POLITE
+    ) -> None:
         self.points = points
         self.ticks = ticks
         self.viewers: BoundedCache[Budget] = BoundedCache(MAX_VIEWERS)
@@ -127,7 +138,7 @@ class Budgets:
     def of_address(self, address: str) -> Budget:
         """The budget of requests without a valid token. They cost no points."""
         network = network_of(address)
-        return self.addresses.get(network) or self.addresses.add(network, Budget())
+        return self.addresses.get(network) or self.addresses.add(network, Budget(most_polite=MOST_OF_ADDRESS))
 
 
 def network_of(address: str) -> str:

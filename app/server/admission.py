@@ -16,9 +16,7 @@ MAX_HEADS, MAX_BODIES = 8 * 1024 * 1024, 32 * 1024 * 1024  # bytes of incomplete
 REJECTING_UNSENT = 8 * 1024 * 1024  # unsent bytes of a viewer from which on requests are rejected
 MAX_WAIT = 0.25  # seconds that an accepted request may wait for the event loop
 MAX_STANDING_WAIT = 0.025  # the same while requests have been waiting for longer than MAX_WAIT
-# A viewer with so few waiting requests is accepted for longer. With 16, or with a standing wait of 50 ms,
-# other viewers waited for seconds beside one with 512 connections.
-MOST_POLITE, MAX_POLITE_WAIT = 4, 1.0
+MAX_POLITE_WAIT = 1.0  # the same for a viewer with few waiting requests, and for an address
 SMOOTHING = 0.05  # weight of the newest request in the moving average
 
 
@@ -81,7 +79,8 @@ class AdmissionControl:
             return True
         if not self.waits_too_long() or budget.waiting * self.viewers_waiting < self.queued:
             return False
-        return budget.waiting > (0 if self.queued * self.seconds_each > MAX_POLITE_WAIT else MOST_POLITE)
+        is_polite = self.queued * self.seconds_each <= MAX_POLITE_WAIT
+        return budget.waiting > (budget.most_polite if is_polite else 0)
 
     def enqueue(self, task: "asyncio.Task[None]", budget: Budget) -> None:
         self.running[task] = budget

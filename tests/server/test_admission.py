@@ -5,8 +5,8 @@ from typing import cast
 
 import pytest
 
-from app.care.budgets import MAX_UNSENT, Budget, Budgets, Unsent
-from app.server.admission import MOST_POLITE, AdmissionControl
+from app.care.budgets import MAX_UNSENT, MOST_POLITE, Budget, Budgets, Unsent
+from app.server.admission import AdmissionControl
 from app.settings import Environment, Settings
 
 Request = asyncio.Task[None]
@@ -100,6 +100,19 @@ def test_a_standing_queue_is_shorter_than_a_burst() -> None:
     admission.last_start = admission.last_idle + 0.3  # requests have been waiting since then
 
     assert [admission.rejects(each) for each in (busy, polite, Budget())] == [True, False, False]
+
+
+def test_many_people_may_sign_in_from_one_address() -> None:
+    admission = AdmissionControl(Settings(env=Environment.DEVELOPMENT, most_requests=200))
+    clinic, busy = admission.budgets.of_address("192.0.2.1"), Budget()
+    received(admission, clinic, 40)
+    received(admission, busy, 40)
+    admission.seconds_each = 0.002
+    admission.last_start = admission.last_idle + 0.3
+
+    assert [admission.rejects(each) for each in (clinic, busy)] == [False, True]
+    received(admission, clinic, 25)
+    assert admission.rejects(clinic)
 
 
 def test_a_viewer_with_few_requests_is_accepted_beside_a_busy_one() -> None:
