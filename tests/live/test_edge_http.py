@@ -343,9 +343,9 @@ def test_a_stream_to_http_1_0_has_no_chunks_and_ends_with_the_connection(small: 
 def test_a_request_that_would_wait_too_long_for_the_event_loop_is_rejected(small: Edge) -> None:
     """This happens below the limit of concurrent requests."""
     with ExitStack() as stack:
-        connections = [stack.enter_context(small.connection()) for _ in range(40)]
+        connections = [stack.enter_context(small.connection()) for _ in range(80)]
         statuses: Counter[int] = Counter()
-        while 503 not in statuses and statuses.total() < 400:  # the process has to measure a few first
+        while 503 not in statuses and statuses.total() < 800:  # the process has to measure a few first
             for connection in connections:
                 connection.send(request("GET", "/busy"))
             statuses += Counter(connection.receive().status for connection in connections)

@@ -111,7 +111,8 @@ def loaded_at_once(path: Path) -> set[str]:
 
 def test_telemetry_libraries_are_imported_only_if_enabled() -> None:
     app = Path(__file__).parents[2] / "app"
-    dear = ("opentelemetry", "prometheus_client", "app.telemetry.metrics", "app.telemetry.tracing")
+    metrics = ("app.telemetry.metrics.collect", "app.telemetry.metrics.server")
+    dear = ("opentelemetry", "prometheus_client", *metrics, "app.telemetry.tracing")
 
     found = {
         str(path.relative_to(app))
