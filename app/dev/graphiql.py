@@ -15,6 +15,7 @@ from app.dev.assets import built_page
 from app.dev.building import Built
 from app.dev.tokens import tokens_for_visitor
 from app.http.paths import ASSIGNMENTS, SESSIONS
+from app.schema.types.scalars import write_moment
 from app.settings import Settings
 
 DOCUMENTS = (Path(__file__).parent / "examples.graphql").read_text(encoding="utf-8")
@@ -124,7 +125,8 @@ EXAMPLES: tuple[Example, ...] = (
 
 def graphiql_link(query: str, variables: dict[str, Any] | None, role: str) -> str:
     """Opens the operation in GraphiQL with the demo token of the role. The browser sends no fragment."""
-    text = json.dumps(variables, indent=2, ensure_ascii=False) if variables else ""
+    # A legacy call has moments in its variables.
+    text = json.dumps(variables, indent=2, ensure_ascii=False, default=write_moment) if variables else ""
     state = {"query": query, "variables": text, "role": role}
     return f"/graphql#{urlencode({name: value for name, value in state.items() if value}, quote_via=quote)}"
 

@@ -159,6 +159,20 @@ def test_a_listed_operation_opens_in_graphiql_with_its_variables_and_role_but_no
     assert "bearer" not in page.lower() and "eyJ" not in page
 
 
+def test_homework_of_a_legacy_call_opens_in_graphiql_with_its_moments(demo: Gateway) -> None:
+    start, end = (
+        {"startDate": "2026/11/27", "startTime": "08:00"},
+        {"endDate": "2026/12/04", "endTime": "20:00"},
+    )
+    assigned = caregiver(demo).put(ASSIGNMENTS, json={"bookIds": [1], "sessionId": 1, **start, **end})
+    assert assigned.status_code == 200, assigned.text
+
+    [link] = links(demo)
+
+    given = json.loads(link["variables"])["input"]
+    assert (given["startDate"], given["endDate"]) == ("2026-11-27T08:00:00Z", "2026-12-04T20:00:00Z")
+
+
 def test_the_list_is_bounded_in_requests_and_in_their_length(demo: Gateway) -> None:
     long = "# " + "x" * 30_000
     caregiver(demo).post_graphql(f"{long}\n{{ viewer {{ role }} }}")
