@@ -24,12 +24,11 @@ MAX_CAREGIVERS = 10_000
 MAX_ADDRESSES = 1_000
 MAX_DELIVERIES = 2
 MAX_UNSENT = 12 * 1024 * 1024  # bytes of responses that the connections of a viewer have not accepted yet
-Ticks = Callable[[], float]  # seconds of the monotonic clock
-
-
-# With 16, other viewers waited for seconds beside one with 512 connections. Many people sign in from one
-# address, that of a proxy or of a clinic.
+# Waiting requests with which a viewer or an address is accepted for longer. With 16, other viewers waited for
+# seconds beside one with 512 connections. Many people sign in from one address, that of a proxy or a clinic.
 MOST_POLITE, MOST_OF_ADDRESS = 4, 64
+
+Ticks = Callable[[], float]  # seconds of the monotonic clock
 
 
 class Budget:
@@ -124,9 +123,7 @@ class Unsent:
 class Budgets:
     """The budgets of the latest viewers and addresses. One that was dropped from memory starts anew."""
 
-    def __init__(
-        self, points: int = 0, ticks: Ticks = time.monotonic, most_polite: int = MOST_POLITE
-    ) -> None:
+    def __init__(self, points: int = 0, ticks: Ticks = time.monotonic) -> None:
         self.points = points
         self.ticks = ticks
         self.viewers: BoundedCache[Budget] = BoundedCache(MAX_VIEWERS)

@@ -55,7 +55,7 @@ function pages(keyArgs: string[] | false = false) {
   return { keyArgs, merge, read };
 }
 
-/** A page that was requested before the list was fetched again, and whose cursor is not in the list now: a row may lie between. */
+/** Whether the list no longer has the cursor of this page, because it was fetched again meanwhile: rows between may be missing. */
 function isBehindUnknown(list: { edges: { cursor?: string }[] } | undefined, after?: string | null) {
   return !!after && !!list?.edges.length && !list.edges.some(({ cursor }) => cursor === after);
 }

@@ -16,7 +16,6 @@ from app.care.answers import SubmissionFilter, list_my_submissions
 from app.care.assignments import DUE_SOONEST, AssignmentFilter, list_my_assignments
 from app.care.people import list_my_clients
 from app.care.sessions import list_my_sessions
-from app.db.drivers.connections import prepare_connection
 from app.db.drivers.factory import open_database
 from app.db.reader.selection import Link, PageRequest, Selection
 from app.db.tables import CARE_TABLES, AssignmentStatus, TimeState, table_of
@@ -113,6 +112,8 @@ def root_lists(is_caregiver: bool) -> Iterator[tuple[str, ReadFunction]]:
 async def explained(url: str, ran: list[Ran]) -> list[tuple[Ran, list[dict[str, Any]]]]:
     """Runs each different statement by its generic plan. Returns the nodes of the plan."""
     import asyncpg  # not installed where the suite runs on SQLite only
+
+    from app.db.drivers.connections import prepare_connection
 
     found = []
     connection = await asyncpg.connect(url)

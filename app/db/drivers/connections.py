@@ -27,11 +27,11 @@ SET tcp_keepalives_count = 3
 """
 # Without generic plans PostgreSQL plans some reads at every run, which takes longer than the read: it
 # compares their estimated costs, and a generic plan expects a tenth of all rows where a page has a limit.
-# With its usual cost of a page of an index, as on a disk that turns, it reads all clients for 20 names.
+# The default random_page_cost is for rotating disks: PostgreSQL then reads all clients to join 20 names.
 FAST_READS = """
 SELECT set_config('plan_cache_mode', 'force_generic_plan', false),
     set_config('random_page_cost', '1.1', false),
-    set_config('TimeZone', 'UTC', false)  -- of moments in JSON, which are then converted fast
+    set_config('TimeZone', 'UTC', false)  -- text_of_json converts moments in UTC fastest
 """
 ACQUIRE_SECONDS = 10  # to get a connection; the same as the lock timeout of SQLite
 MAX_STATEMENT_TEXT = 64 * 1024  # characters; PostgreSQL keeps about 100 bytes for each, in each connection

@@ -282,13 +282,13 @@ class PostgresDatabase:
             try:
                 yield connection
             except BaseException as fault:
-                # Raised by asyncpg for a connection that is closed before it sends a prepared statement.
-                is_closed = isinstance(fault, AttributeError) and not is_open(connection)
-                is_fault = isinstance(fault, DatabaseUnavailable)
-                if is_closed or (is_fault and self.is_lost(fault.__cause__, connection)):
+                # asyncpg raises it if the connection is closed before a prepared statement is sent.
+                was_closed = isinstance(fault, AttributeError) and not is_open(connection)
+                cause = fault.__cause__ if isinstance(fault, DatabaseUnavailable) else None
+                if was_closed or self.is_lost(cause, connection):
                     await self.drop_connections(connection, losses)
                 await self.return_to_pool(connection)
-                if is_closed:
+                if was_closed:
                     raise DatabaseUnavailable from fault
                 raise
             finally:

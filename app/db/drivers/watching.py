@@ -47,7 +47,8 @@ async def look(primary: Primary, host: Host, address: str, silent: Callable[[], 
     elif silent():
         began = monotonic()
         host = await ask(host, address)
-        was_paused = monotonic() - began > ASK_SECONDS + WATCH_SECONDS  # this process, so nobody was silent
+        # The time limit of a process that was paused has passed, although the server responds.
+        was_paused = monotonic() - began > ASK_SECONDS + WATCH_SECONDS
         if host.fault == SILENT and not was_paused:
             for connection in silent():
                 close_at_once(connection)  # its caller closes the others
