@@ -43,10 +43,14 @@ def of_requests(admission: AdmissionControl) -> Iterator[tuple[str, Any]]:
     yield "viewers of queued requests", admission.viewers_waiting
     yield "websockets that have not signed in", admission.pending_sockets
     yield "websockets to read", admission.read_queue
-    incomplete: dict[str, IncompleteRequests] = {"heads": admission.heads, "bodies": admission.bodies}
+    incomplete: dict[str, IncompleteRequests] = {
+        "incomplete heads": admission.heads,
+        "incomplete bodies": admission.bodies,
+        "deferred requests": admission.deferred,
+    }
     for name, each in incomplete.items():
-        yield f"incomplete {name}", each.sizes
-        yield f"bytes of incomplete {name}", each.bytes
+        yield name, each.sizes
+        yield f"bytes of {name}", each.bytes
     budgets = admission.budgets
     every: list[Budget] = [*budgets.viewers.values.values(), *budgets.addresses.values.values()]
     for name in ("running", "waiting", "slow_connections", "unsent"):

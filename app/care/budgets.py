@@ -24,9 +24,9 @@ MAX_CAREGIVERS = 10_000
 MAX_ADDRESSES = 1_000
 MAX_DELIVERIES = 2
 MAX_UNSENT = 12 * 1024 * 1024  # bytes of responses that the connections of a viewer have not accepted yet
-# Waiting requests with which a viewer or an address is accepted for longer. With 16, other viewers waited for
-# seconds beside one with 512 connections. Many people sign in from one address, that of a proxy or a clinic.
-MOST_POLITE, MOST_OF_ADDRESS = 4, 64
+# Waiting requests with which a viewer or an address is accepted for longer: a program with 16 connections is
+# not rejected. Many people sign in from one address, that of a proxy or a clinic.
+MOST_POLITE, MOST_OF_ADDRESS = 16, 64
 
 Ticks = Callable[[], float]  # seconds of the monotonic clock
 

@@ -13,6 +13,7 @@ from app.settings import Settings
 
 USUAL = (b"Bearer ", b"bearer ")
 MAX_HEADS, MAX_BODIES = 8 * 1024 * 1024, 32 * 1024 * 1024  # bytes of incomplete requests
+MAX_DEFERRED = 8 * 1024 * 1024  # bytes of requests that are neither accepted nor rejected yet
 REJECTING_UNSENT = 8 * 1024 * 1024  # unsent bytes of a viewer from which on requests are rejected
 MAX_WAIT = 0.25  # seconds that an accepted request may wait for the event loop
 MAX_STANDING_WAIT = 0.025  # the same while requests have been waiting for longer than MAX_WAIT
@@ -46,6 +47,7 @@ class AdmissionControl:
         self.another_was_queued = False
         self.heads = IncompleteRequests(MAX_HEADS)
         self.bodies = IncompleteRequests(MAX_BODIES)
+        self.deferred = IncompleteRequests(MAX_DEFERRED)
         self.pending_sockets: dict[Any, Any] = {}  # websockets that have not signed in, the oldest first
         self.read_queue: deque[Any] = deque()  # websockets whose next message may be read
         self.is_draining = False  # the process finishes its requests and then ends

@@ -1,15 +1,15 @@
-"""Limits the memory of requests that have not arrived completely."""
+"""Limits the memory of requests that have not arrived completely, or are deferred."""
 
 from typing import Protocol
 
 
 class Receiver(Protocol):
     def reject_incomplete(self) -> None:
-        """Ends the connection, and removes it here."""
+        """Removes the connection here: ends it, or decides about its deferred request."""
 
 
 class IncompleteRequests:
-    """The bytes of incomplete heads or bodies of all connections.
+    """The bytes of incomplete heads, of incomplete bodies or of deferred requests of all connections.
 
     Beyond the limit the oldest are rejected. Rejecting the newest would let a stranger lock out everyone
     whose request needs two reads.

@@ -37,6 +37,8 @@ MAX_HEADER_BYTES = 64 * 1024  # also of chunk extensions and trailers without bo
 MAX_HEADERS = 100
 HEADER_OVERHEAD = 160  # bytes of memory of a header beside its text
 MAX_PIPELINED = 100  # requests that wait for the responses before them
+# Before a simple request is rejected. It is accepted instead if its viewer has fewer waiting requests then.
+DEFERRED_SECONDS = 0.25
 GRACE_SECONDS = 0.5  # at shutdown, for a request that is in transit on an idle connection
 # Of the time for a shutdown, before uvicorn reports that it cancels tasks, even if there are none.
 ABORT_SHARE = 0.9
@@ -74,6 +76,8 @@ class EdgeProtocol(TimedProtocol):
         self.is_body_checked = False  # whether the headers about the body were checked
         self.is_rejected = False  # reject the incoming request once it is complete
         self.unparsed = b""  # received bytes for the parser to read again
+        self.deferred = b""  # a request that was neither accepted nor rejected yet
+        self.decision: asyncio.TimerHandle
         self.discards_input = False  # received bytes are discarded
         self.is_ending = False
         self.is_incomplete = False  # counted in `admission.heads` or `admission.bodies`
@@ -95,6 +99,7 @@ class EdgeProtocol(TimedProtocol):
     def eof_received(self) -> bool:  # type: ignore[override]
         """A client that closes only its sending side still reads, so it gets the responses to its complete
         requests. A stream ends, because a client that has disconnected looks the same."""
+        self.data_received(b"")  # accepts or rejects a deferred request
         current = self.current
         if current is None or current.is_complete or current.is_chunked or self.scheme == "https":
             return False
@@ -104,10 +109,34 @@ class EdgeProtocol(TimedProtocol):
     # --- receiving ------------------------------------------------------------------------------------
 
     def data_received(self, data: bytes) -> None:
-        if self.admission.may_reject() and self.phase is IDLE and (response := self.quick_rejection(data)):
-            self.phase_since = self.now()
-            self.transport.write(response)
-            return
+        if self.deferred:
+            self.accept_or_reject(self.take_deferred() + data)
+        elif self.admission.may_reject() and self.phase is IDLE and self.rejected_target(data):
+            self.defer(data)
+        else:
+            self.parse(data)
+
+    def defer(self, data: bytes) -> None:
+        """Keeps a request unread that is to be rejected. Clients that send the next request as soon as they
+        have a response would otherwise make the process spend most of its time on rejections."""
+        self.phase, self.deferred = RESPONSE, data
+        self.admission.deferred.set_size(self, len(data))
+        self.decision = self.loop.call_later(DEFERRED_SECONDS, self.data_received, b"")
+
+    def take_deferred(self) -> bytes:
+        data, self.deferred = self.deferred, b""
+        self.decision.cancel()
+        self.admission.deferred.remove(self)
+        self.phase, self.phase_since = IDLE, self.now()
+        return data
+
+    def accept_or_reject(self, data: bytes) -> None:
+        if target := self.rejected_target(data):
+            self.reject_simple(data, target)
+        else:
+            self.parse(data)
+
+    def parse(self, data: bytes) -> None:
         while data and not self.discards_input:
             self.chunk, self.unparsed = data, b""
             self.has_body_bytes = self.has_ended = False
@@ -118,20 +147,21 @@ class EdgeProtocol(TimedProtocol):
                 self.url = b""  # of a request after the rejected one
             self.chunk, data = b"", self.unparsed
 
-    def quick_rejection(self, data: bytes) -> bytes | None:
-        """Returns the rejection of a simple request without parsing it, since parsing is most of the cost.
-        Returns None for any other request."""
+    def rejected_target(self, data: bytes) -> bytes | None:
+        """Returns the target of a simple request that is to be rejected without parsing it, since parsing is
+        most of the cost. Returns None for any other request."""
         target = simple_target(data)
         if target is None or target in HEALTH or self.flow.write_paused or self.is_stopping():
             return None
         token = AUTHORIZATION.search(data)
         account = self.admission.account_of(token[1] if token else None)
         budget = account.budget if account else self.budget_of_address()
-        if self.discards_input or not self.admission.rejects(budget):
-            return None
+        return None if self.discards_input or not self.admission.rejects(budget) else target
+
+    def reject_simple(self, data: bytes, target: bytes) -> None:
         count_rejection(LIMITS[OVERLOADED_MESSAGE], data.partition(b" ")[0], target)
         date = self.server_state.default_headers
-        return rejection(503, OVERLOADED_MESSAGE, target, [], False, date, closes=False)
+        self.transport.write(rejection(503, OVERLOADED_MESSAGE, target, [], False, date, closes=False))
 
     def limit_partial(self, received: int) -> None:
         """Limits the bytes of a request that is incomplete after a read.
@@ -427,7 +457,10 @@ class EdgeProtocol(TimedProtocol):
         self.linger()
 
     def reject_incomplete(self) -> None:
-        self.reject_and_close(503, OVERLOADED_MESSAGE)
+        if self.deferred:
+            self.data_received(b"")
+        else:
+            self.reject_and_close(503, OVERLOADED_MESSAGE)
 
     def close_after_responses(self) -> None:
         """Closes the connection after the responses to the requests that were received completely."""
@@ -484,6 +517,8 @@ class EdgeProtocol(TimedProtocol):
     def discard_input(self) -> None:
         self.discards_input = True
         self.incoming = None
+        if self.deferred:
+            self.take_deferred()
         self.release()
 
     def release(self) -> None:

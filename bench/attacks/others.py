@@ -64,22 +64,20 @@ async def fetch_on_new(port: int, data: bytes) -> str:
 
 
 class Kept:
-    """A connection for one request after the other; opened again when it was lost."""
+    """Connections that stay open, as a browser has them: a request takes a free one, or opens another."""
 
     def __init__(self) -> None:
-        self.streams: Streams | None = None
-        self.lock = asyncio.Lock()
+        self.free: list[Streams] = []
 
     async def fetch(self, port: int, data: bytes) -> str:
-        async with self.lock:
-            try:
-                self.streams = self.streams or await open_connection(port)
-                return await fetch(self.streams, data)
-            except BaseException:
-                if self.streams:
-                    self.streams[1].close()
-                self.streams = None
-                raise
+        streams = self.free.pop() if self.free else await open_connection(port)
+        try:
+            status = await fetch(streams, data)
+        except BaseException:
+            streams[1].close()
+            raise
+        self.free.append(streams)
+        return status
 
 
 async def measure(port: int, pid: int, token: str) -> dict[str, Any]:

@@ -1,0 +1,118 @@
+"""A request that would be rejected is deferred: after a moment it is rejected, or accepted if there is room
+then. So clients that repeat rejected requests at once do not keep the process from its work."""
+
+import socket
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import pytest
+
+from app.server import admission, protocol
+from tests.live.edge import Connection, Edge, graphql, homework, request, serve_service, write_lock
+
+pytestmark = pytest.mark.live
+
+NAME = graphql('{ __type(name: "Query") { name } }')
+LIVEZ = request("GET", "/livez")
+
+
+@pytest.fixture(scope="module")
+def edge(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Edge]:
+    with serve_service(tmp_path_factory.mktemp("one_request"), most_requests=1) as one:
+        yield one
+
+
+@pytest.fixture(autouse=True)
+def deferred_for_an_hour(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(protocol, "DEFERRED_SECONDS", 3600)
+
+
+@contextmanager
+def occupied(edge: Edge) -> Iterator[None]:
+    """The only request slot is occupied during the block."""
+    with edge.connection() as first:
+        with write_lock(edge.database):
+            first.send(homework())
+            while edge.fetch(NAME).status != 503:
+                pass
+            yield
+        assert first.receive().status == 200
+
+
+@contextmanager
+def deferred(edge: Edge, data: bytes = NAME) -> Iterator[Connection]:
+    """A connection with a deferred request. The first request on a connection is not deferred."""
+    with edge.connection() as connection:
+        assert connection.fetch(LIVEZ).status == 200
+        connection.send(data)
+        assert edge.fetch(LIVEZ).status == 200  # the process has read what was sent before
+        yield connection
+
+
+def test_a_deferred_request_is_accepted_if_there_is_room(edge: Edge) -> None:
+    with ExitStack() as stack:
+        with occupied(edge):
+            connection = stack.enter_context(deferred(edge, homework()))
+        connection.socket.shutdown(socket.SHUT_WR)  # the decision does not wait for its time
+
+        assert connection.receive().status == 200
+
+
+def test_a_deferred_request_is_rejected_if_there_is_none(edge: Edge) -> None:
+    with occupied(edge), deferred(edge) as connection:
+        connection.socket.shutdown(socket.SHUT_WR)
+
+        rejected = connection.receive()
+
+    assert (rejected.status, rejected.message) == (503, "server overloaded")
+
+
+def test_the_decision_comes_when_its_time_is_over(edge: Edge, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(protocol, "DEFERRED_SECONDS", 0.01)
+
+    with occupied(edge), deferred(edge) as connection:
+        assert connection.receive().status == 503
+        assert connection.fetch(NAME).status == 503  # the next one waits too
+
+
+def test_what_a_client_sends_after_a_deferred_request_ends_the_wait(edge: Edge) -> None:
+    with occupied(edge), deferred(edge) as connection:
+        connection.send(NAME)
+
+        assert [connection.receive().status, connection.receive().status] == [503, 503]
+
+
+def test_a_client_may_leave_before_the_decision(edge: Edge) -> None:
+    """When its service ends, this file's fixture checks that nothing of the request is left."""
+    with occupied(edge):
+        with deferred(edge):
+            pass
+        assert edge.fetch(LIVEZ).status == 200
+
+
+def test_the_memory_of_deferred_requests_is_limited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(admission, "MAX_DEFERRED", len(NAME))
+
+    with (
+        serve_service(tmp_path, most_requests=1) as edge,
+        occupied(edge),
+        deferred(edge) as first,
+        deferred(edge) as second,
+    ):
+        assert first.receive().status == 503  # the oldest is decided at once
+        second.socket.shutdown(socket.SHUT_WR)
+        assert second.receive().status == 503
+
+
+def test_a_deferred_request_is_answered_while_the_service_ends(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(protocol, "DEFERRED_SECONDS", 0.1)
+
+    with ExitStack() as stack:
+        with serve_service(tmp_path, most_requests=1) as edge, occupied(edge):
+            connection = stack.enter_context(deferred(edge))
+        response = connection.receive()
+
+    assert response.status in (200, 503)
