@@ -38,28 +38,28 @@ class LocalTimes(dict[str | datetime | None, str | None]):
         self[moment] = text
         return text
 
-    def replace(self, body: dict[str, Any], *names: str) -> None:
-        for name in names:
-            body[name] = self[body[name]]
-
 
 class Members:
     """The members of a body in order, each with the path of its value in a row, such as `book.name`. A member
-    without a path starts as None. Behind a missing row every value is None.
+    without a path starts as None. Behind a missing row every value is None. `moments` names the members that
+    are local times.
 
     The values are read by their indexes in the row: a page has some thousand values, and an attribute of a
     row takes several times as long.
     """
 
-    def __init__(self, **paths: str | None) -> None:
+    def __init__(self, moments: tuple[str, ...], **paths: str | None) -> None:
+        self.moments = moments
         self.paths = {name: path for name, path in paths.items() if path is not None}
         self.without_values = dict.fromkeys(paths)
         self.readers: dict[type[Row], Reader] = {}
 
-    def of(self, row: Row) -> dict[str, Any]:
+    def of(self, row: Row, local_times: LocalTimes) -> dict[str, Any]:
         get_values, conversions = self.readers.get(row.__class__) or self.add_reader(row.__class__)
         body: dict[str, Any] = self.without_values.copy()
         body.update(zip(self.paths, get_values(row), strict=True))
+        for name in self.moments:
+            body[name] = local_times[body[name]]
         for name, convert in conversions:
             body[name] = convert(body[name])
         return body
@@ -70,7 +70,8 @@ class Members:
             self.readers.clear()
         places = {name: place_of(kind, path) for name, path in self.paths.items()}
         get_values = itemgetter(*(index for index, _ in places.values()))
-        reader = get_values, [(name, convert) for name, (_, convert) in places.items() if convert]
+        converted = [(name, convert) for name, (_, convert) in places.items() if convert]
+        reader = get_values, [each for each in converted if each[0] not in self.moments]
         self.readers[kind] = reader
         return reader
 
@@ -102,6 +103,7 @@ def page(content: list[dict[str, Any]], total: int, number: int, size: int) -> d
 
 
 SESSION = Members(
+    ("createDate", "startDate"),
     id="id",
     title="title",
     description="description",
@@ -130,15 +132,15 @@ SESSION = Members(
 
 
 def session(row: Row, local_times: LocalTimes) -> dict[str, Any]:
-    body = SESSION.of(row)
+    body = SESSION.of(row, local_times)
     body["runningStatus"] = time_state(row.is_closed, row.start_date, row.now)
     body["pendingAssignmentCount"] = row.assignment_count - row.completed_assignment_count
-    local_times.replace(body, "createDate", "startDate")
     body["documents"] = body["assignments"] = body["feedbacks"] = []
     return body
 
 
 ASSIGNMENT = Members(
+    ("assignDate", "submitDate", "feedbackSubmitDate", "startDate"),
     id="id",
     bookId="book.id",
     name="name",
@@ -166,8 +168,7 @@ ASSIGNMENT = Members(
 
 
 def assignment(row: Row, local_times: LocalTimes) -> dict[str, Any]:
-    body = ASSIGNMENT.of(row)
-    local_times.replace(body, "assignDate", "submitDate", "feedbackSubmitDate", "startDate")
+    body = ASSIGNMENT.of(row, local_times)
     body["answers"] = [answer_set(each, row.id, local_times) for each in submitted(row)]
     body["drafts"] = body["autoSaveAnswers"] = body["feedbacks"] = []
     return body
@@ -181,6 +182,7 @@ def submitted(row: Row) -> list[Row]:
 
 
 ANSWER_SET = Members(
+    ("submitDate",),
     id="id",
     saveType="save_type",
     metadata=None,
@@ -191,9 +193,8 @@ ANSWER_SET = Members(
 
 
 def answer_set(row: Row, assignment_id: int, local_times: LocalTimes) -> dict[str, Any]:
-    body = ANSWER_SET.of(row)
+    body = ANSWER_SET.of(row, local_times)
     body["assignmentId"] = assignment_id
-    local_times.replace(body, "submitDate")
     body["answers"] = [
         {"questionText": text, "answer": answer, "metadata": None, "highlights": []}
         for _, text, answer in body["answers"]

@@ -19,6 +19,7 @@ MAX_WAIT = 0.25  # seconds that an accepted request may wait for the event loop
 MAX_STANDING_WAIT = 0.025  # the same while requests have been waiting for longer than MAX_WAIT
 MAX_POLITE_WAIT = 1.0  # the same for a viewer with few waiting requests, and for an address
 SMOOTHING = 0.05  # weight of the newest request in the moving average
+MAX_SECONDS_EACH = 0.05  # of one request in the average; longer are pauses of the process and rare slices
 
 
 class AdmissionControl:
@@ -96,7 +97,7 @@ class AdmissionControl:
         """Called when the event loop starts a request."""
         now = self.turns.slice_start
         if self.another_was_queued:
-            each = min(now - self.last_start, MAX_WAIT)  # the process may have been paused
+            each = min(now - self.last_start, MAX_SECONDS_EACH)
             # From 0 on, so that one long pause rejects no request.
             self.seconds_each += SMOOTHING * (each - self.seconds_each)
         self.queued -= 1

@@ -112,10 +112,10 @@ def in_turns(work: Coroutine[Any, Any, None], state: State, turns: Turns) -> Gen
     while True:
         budget = state["budget"]
         try:
-            while turns.used + budget.seconds_owed >= TURN_SECONDS and fault is None:
-                if turns.may_run(budget) or asyncio.current_task() in CONNECTED:
-                    break
-                yield None
+            is_full = turns.used + budget.seconds_owed >= TURN_SECONDS and fault is None
+            if is_full and asyncio.current_task() not in CONNECTED:
+                while not turns.may_run(budget):
+                    yield None
         except BaseException as cancellation:
             fault = cancellation
         CALLER.state = state

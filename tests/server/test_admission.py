@@ -143,6 +143,18 @@ def test_one_pause_of_the_process_rejects_no_requests_of_many_viewers(usual: flo
     assert not any(map(admission.rejects, viewers))
 
 
+def test_repeated_pauses_of_the_process_reject_no_requests_of_a_program_with_16_connections() -> None:
+    admission = AdmissionControl(Settings(env=Environment.DEVELOPMENT, most_requests=1000))
+    viewer = Budget()
+    received(admission, viewer, MOST_POLITE)
+
+    for seconds in (0.002, 1) * 50:
+        admission.turns.slice_start += seconds
+        admission.dequeue(viewer)
+        assert not admission.rejects(viewer)
+        received(admission, viewer)
+
+
 def test_a_viewer_with_too_many_unsent_bytes_is_rejected(admission: AdmissionControl) -> None:
     slow, other = Budget(), Budget()
     connections = [Unsent() for _ in range(5)]
