@@ -133,8 +133,9 @@ class InvalidValue(Rejected):
 
     code = UserErrorCode.UNREADABLE
 
-    def __init__(self, member: str, reason: str) -> None:
+    def __init__(self, member: str, reason: str, place: str = "") -> None:
         super().__init__(f"{member} {reason}", member)
+        self.place = place
 
 
 class NotFound(Rejected):

@@ -83,12 +83,14 @@ def check_homework(homework: Homework, within: str = "") -> None:
 def check_reminders(
     moments: tuple[datetime, ...], start: datetime, end: datetime | None, within: str = ""
 ) -> None:
+    member = f"{within}remindDates"
     if len(moments) > MAX_REMINDERS:
-        raise InvalidValue(f"{within}remindDates", f"may hold at most {MAX_REMINDERS} moments")
-    for moment in moments:
-        check_moment(f"{within}remindDates", moment)
+        raise InvalidValue(member, f"may hold at most {MAX_REMINDERS} moments")
+    for index, moment in enumerate(moments):
+        place = f"{member}[{index}]"
+        check_moment(member, moment, place)
         if moment < start or (end is not None and moment > end):
-            raise InvalidValue(f"{within}remindDates", "must lie between startDate and endDate")
+            raise InvalidValue(member, "must lie between startDate and endDate", place)
 
 
 @repeatable

@@ -195,7 +195,7 @@ def test_only_the_first_items_of_a_long_list_are_named() -> None:
 NO_LIST = "bookIds must be an array of integers"
 NO_OBJECTS = "remindDates must be an array of objects"
 NO_OBJECT = "remindDates[1] must be an object of date and time"
-OUTSIDE = "remindDates must lie between startDate and endDate"
+OUTSIDE = "remindDates must lie between startDate and endDate: remindDates[1]"
 BOUNDS: dict[str, tuple[Changed, str]] = {
     "bookIds is text": ({"bookIds": "1,2"}, NO_LIST),
     "bookIds is a number": ({"bookIds": 1}, NO_LIST),
@@ -227,6 +227,10 @@ RULES: dict[str, tuple[Changed, str]] = {  # what the rules of homework reject, 
     "end a minute before start": (
         {"endDate": "2026/11/22", "endTime": "07:59", "remindDates": []},
         "endDate is before startDate",
+    ),
+    "an early reminder": (
+        {"remindDates": [{"date": "1899/12/31", "time": "08:00"}]},
+        f"remindDates {NO_YEAR}: remindDates[0]",
     ),
     "an early start": ({"startDate": "1899-12-31"}, f"startDate {NO_YEAR}"),
     "a late end": ({"endDate": "3000-01-01"}, f"endDate {NO_YEAR}"),
