@@ -180,7 +180,7 @@ def opened_browser(program: Path) -> Iterator[Page]:
 def opened_tab(page: Page) -> Iterator[Page]:
     """Another tab of the same browser."""
     host, port = page.socket.remote_address
-    tab = httpx2.put(f"http://{host}:{port}/json/new?about:blank", verify=False).json()
+    tab = httpx2.put(f"http://{host}:{port}/json/new?about:blank").json()
     with connect(tab["webSocketDebuggerUrl"], max_size=None) as socket:
         yield Page(socket)
 
@@ -191,7 +191,7 @@ def address_of(process: subprocess.Popen[bytes], profile: Path) -> str:
     while process.poll() is None and time.monotonic() < deadline:
         try:
             port = port_file.read_text().splitlines()[0]
-            pages = httpx2.get(f"http://127.0.0.1:{port}/json/list", verify=False).json()
+            pages = httpx2.get(f"http://127.0.0.1:{port}/json/list").json()
             return next(str(one["webSocketDebuggerUrl"]) for one in pages if one["type"] == "page")
         except (OSError, IndexError, StopIteration, httpx2.TransportError):
             time.sleep(0.05)

@@ -67,7 +67,7 @@ def send_graphql(
     config = page.evaluate("document.getElementById('config').textContent")
     headers = {"authorization": f"bearer {json.loads(config)['tokens'][role]}"}
     body = {"query": query, "variables": variables or {}}
-    response = httpx2.post(f"{served.url}/graphql", json=body, headers=headers, verify=False)
+    response = httpx2.post(f"{served.url}/graphql", json=body, headers=headers)
     return dict(response.json()["data"])
 
 

@@ -72,7 +72,7 @@ def row_texts(one: Any) -> list[str]:
 def test_every_page_fits_the_window(served: Served, page: Page, width: int, mode: str) -> None:
     if mode == "dark":
         page.use_dark_mode()
-    httpx2.get(f"{served.url}/gateway/profile/client/session", verify=False)  # for the list of requests
+    httpx2.get(f"{served.url}/gateway/profile/client/session")  # for the list of requests
     for name, path in PAGES.items():
         page.open("about:blank")
         page.open(f"{served.url}{path}", width, 900 if width > 800 else 844)
@@ -308,7 +308,6 @@ def test_copy_buttons_copy_the_whole_text(served: Served, page: Page) -> None:
         f"{served.url}/graphql",
         json={"query": "{ viewer { role } }"},
         headers={"authorization": f"bearer {token}"},
-        verify=False,
     )
     assert viewer.json()["data"] == {"viewer": {"role": "CAREGIVER"}}
 
@@ -316,7 +315,7 @@ def test_copy_buttons_copy_the_whole_text(served: Served, page: Page) -> None:
     page.until(READY)
     page.click(named("Copy all"))
     page.until("document.querySelector('[data-copy][data-done]')")
-    whole = httpx2.get(f"{served.url}/schema.graphql", verify=False).text
+    whole = httpx2.get(f"{served.url}/schema.graphql").text
     assert page.evaluate("navigator.clipboard.readText()") == whole
     page.click("document.querySelector('#PageInfo [data-text]')")
     page.until("document.querySelector('#PageInfo [data-done]')")
@@ -358,7 +357,7 @@ def test_no_link_of_the_documentation_is_broken(served: Served) -> None:
     waiting = ["/docs"]
     while waiting:
         path = waiting.pop()
-        response = httpx2.get(f"{served.url}{path}", headers={"accept": "text/html"}, verify=False)
+        response = httpx2.get(f"{served.url}{path}", headers={"accept": "text/html"})
         pages[path] = response.text if response.status_code == 200 else ""
         missing += [] if response.status_code == 200 else [path]
         links = {link.partition("#")[0] for link in re.findall(r'<a [^>]*href="(/[^"]*)"', response.text)}
@@ -377,7 +376,7 @@ def test_every_document_is_served_as_text_with_links_to_the_text_of_others(serve
     waiting = ["/docs.md"]
     while waiting:
         path = waiting.pop()
-        response = httpx2.get(f"{served.url}{path}", verify=False)
+        response = httpx2.get(f"{served.url}{path}")
         assert (path, response.status_code) == (path, 200)
         found[path] = response.text
         links = set(re.findall(r"\]\((/docs[^)#]*)", response.text))
@@ -386,5 +385,5 @@ def test_every_document_is_served_as_text_with_links_to_the_text_of_others(serve
 
     assert len(found) > 50
     assert found["/docs/settings.md"].startswith("# ")
-    index = httpx2.get(f"{served.url}/llms.txt", verify=False).text
+    index = httpx2.get(f"{served.url}/llms.txt").text
     assert f"]({served.url}/docs/cookbook.md)" in index

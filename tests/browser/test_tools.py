@@ -280,7 +280,7 @@ def test_a_legacy_call_in_the_list_of_requests_opens_as_its_operation(served: Se
     token = json.loads(page.evaluate("document.getElementById('config').textContent"))["tokens"]["caregiver"]
     path = "/gateway/profile/caregiver/session/assignment/1"
     headers = {"authorization": f"bearer {token}", "x-request-id": "from-a-test"}
-    legacy = httpx2.get(f"{served.url}{path}", headers=headers, verify=False).json()
+    legacy = httpx2.get(f"{served.url}{path}", headers=headers).json()
 
     page.open(f"{served.url}/requests", 1280, 800)
     page.until("document.querySelector('.requests a')")
@@ -294,7 +294,7 @@ def test_a_legacy_call_in_the_list_of_requests_opens_as_its_operation(served: Se
 
 @pytest.mark.parametrize("width", [390, 1280])
 def test_a_long_path_wraps_in_the_list_of_requests(served: Served, page: Page, width: int) -> None:
-    httpx2.get(f"{served.url}/gateway/{'a' * 300}", verify=False)
+    httpx2.get(f"{served.url}/gateway/{'a' * 300}")
     page.open(f"{served.url}/requests", width, 800)
     page.until("document.readyState === 'complete' && document.querySelector('.requests tbody code')")
     page.save_screenshot(SCREENSHOTS / f"requests-{width}.png")

@@ -129,7 +129,6 @@ def assigns(person: Person, session: int) -> bool:
         json={"query": ASSIGN, "variables": {"input": marker(session)}},
         headers={**person.headers, "idempotency-key": f"marker-{session}"},
         timeout=PATIENCE,
-        verify=False,
     ).json()
     if is_unknown(response) or is_unavailable(response):
         return False

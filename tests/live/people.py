@@ -32,7 +32,7 @@ class Person:
         """The only root field of a response without errors."""
         body = {"query": query, "variables": variables}
         response = httpx2.post(
-            f"{self.url}/graphql", json=body, headers=self.headers, timeout=PATIENCE, verify=False
+            f"{self.url}/graphql", json=body, headers=self.headers, timeout=PATIENCE
         ).json()
         assert "errors" not in response, response
         [found] = response["data"].values()
@@ -45,19 +45,15 @@ class Person:
         return payload
 
     def legacy(self, path: str, **query: str) -> Any:
-        response = httpx2.get(
-            f"{self.url}/gateway/profile{path}", params=query, headers=self.headers, verify=False
-        )
+        response = httpx2.get(f"{self.url}/gateway/profile{path}", params=query, headers=self.headers)
         assert response.status_code == 200, response.text
         return response.json()
 
     def legacy_status(self, path: str) -> int:
-        return httpx2.get(f"{self.url}/gateway/profile{path}", headers=self.headers, verify=False).status_code
+        return httpx2.get(f"{self.url}/gateway/profile{path}", headers=self.headers).status_code
 
     def put(self, path: str, body: dict[str, Any], **headers: str) -> httpx2.Response:
-        return httpx2.put(
-            f"{self.url}/gateway/profile{path}", json=body, headers={**self.headers, **headers}, verify=False
-        )
+        return httpx2.put(f"{self.url}/gateway/profile{path}", json=body, headers={**self.headers, **headers})
 
 
 class Unavailable(Exception):

@@ -205,8 +205,7 @@ def wait_until_ready(served: Served, log: Path) -> None:
     until = time.monotonic() + PATIENCE
     while served.process.poll() is None and time.monotonic() < until:
         try:
-            # without certificates, which would take longer to read than the rest, each time
-            if httpx2.get(f"{served.url}/readyz", verify=False).status_code == 200:
+            if httpx2.get(f"{served.url}/readyz").status_code == 200:
                 return
         except httpx2.TransportError:
             time.sleep(0.02)  # between two questions; readiness itself is what is waited for

@@ -52,7 +52,7 @@ def test_shutdown_fails_readiness_first_and_completes_running_requests(tmp_path:
             incomplete.send(homework()[:-1])
             served.process.send_signal(signal.SIGTERM)
             last = fetch_until_connection_closes(idle)
-            live = httpx2.get(f"{served.url}/livez", verify=False).status_code
+            live = httpx2.get(f"{served.url}/livez").status_code
         incomplete.send(homework()[-1:])
         responses = [running.receive(), incomplete.receive()]
         rest = [each.read_to_end() for each in (running, incomplete, idle)]

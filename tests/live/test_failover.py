@@ -84,7 +84,6 @@ def post(port: int) -> httpx2.Response:
         json={"query": "{ viewer { name } }"},
         headers={"authorization": f"bearer {keys.token('CAREGIVER', 'caregiver-1')}"},
         timeout=PATIENCE,
-        verify=False,
     )
 
 

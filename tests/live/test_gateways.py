@@ -56,7 +56,6 @@ class Gateways:
             json=body,
             headers={**person.headers, **headers},
             timeout=PATIENCE,
-            verify=False,
         )
 
     def mutate(self, role: str, query: str, given: dict[str, Any], **headers: str) -> httpx2.Response:

@@ -88,7 +88,7 @@ class RunningShadow:
         return fetch(self.url, path, method, body, **headers)
 
     def metrics(self) -> str:
-        return httpx2.get(f"http://127.0.0.1:{self.metrics_port}/metrics", verify=False).text
+        return httpx2.get(f"http://127.0.0.1:{self.metrics_port}/metrics").text
 
     def wait_for(self, *texts: str) -> str:
         """The metrics, as soon as they contain the texts."""

@@ -72,9 +72,7 @@ class Runbook:
 
 
 def fetch(url: str, method: str, path: str, body: object = None) -> None:
-    response = httpx2.request(
-        method, url + path, headers={"authorization": token(path)}, json=body, verify=False
-    )
+    response = httpx2.request(method, url + path, headers={"authorization": token(path)}, json=body)
     assert response.status_code == 200, response.text
 
 

@@ -239,7 +239,8 @@ def test_what_was_changed_here_is_a_conflict_and_stays(pair: Pair, case: str) ->
     assert f"conflict\tassignment\t{reported}" in printed
     taken = "conflict\tassignment\t3\tthe id belongs to another row here, answers"
     assert (taken in printed) == (case == "a submission")
-    assert {key: rows_of(pair.new)[key] for key in before} == before
+    after = rows_of(pair.new)
+    assert {key: after[key] for key in before} == before
 
 
 def test_what_is_gone_is_listed_and_withdrawn_only_with_the_option(pair: Pair) -> None:

@@ -75,7 +75,8 @@ def test_feedback_is_given_edited_and_its_score_removed(world: Gateway) -> None:
         given("Gut gemacht", None, THEIR_SCORE),
         given("x" * 10_000, None, THEIR_SCORE),
     ]
-    (row,) = added(before, stored(world), "feedback")
+    after = stored(world)
+    (row,) = added(before, after, "feedback")
     assert row == {
         "caregiver_id": 1,
         "client_id": 1,
@@ -87,7 +88,7 @@ def test_feedback_is_given_edited_and_its_score_removed(world: Gateway) -> None:
     }
     assert events_since(world, before) == [("FEEDBACK_GIVEN", "CAREGIVER", 1, 1, 1, TEST)] * 5
     untouched = ("reminder", "session")
-    assert {name: stored(world)[name] for name in untouched} == {name: before[name] for name in untouched}
+    assert {name: after[name] for name in untouched} == {name: before[name] for name in untouched}
 
 
 @pytest.mark.sqlite_only
