@@ -107,8 +107,10 @@ def minutes_between(since: datetime, until: datetime) -> dict[str, int]:
     hours: dict[str, int] = {}
     minute = next_minute(since)
     while minute + timedelta(minutes=1) <= until:
-        hours[hour_of(minute)] = hours.get(hour_of(minute), 0) | 1 << minute.minute
-        minute += timedelta(minutes=1)
+        next_hour = minute.replace(minute=0) + timedelta(hours=1)
+        number = (min(until, next_hour) - minute) // timedelta(minutes=1)
+        hours[hour_of(minute)] = ((1 << number) - 1) << minute.minute
+        minute = next_hour
     return hours
 
 
