@@ -111,7 +111,7 @@ class EdgeProtocol(TimedProtocol):
     def data_received(self, data: bytes) -> None:
         if self.deferred:
             self.accept_or_reject(self.take_deferred() + data)
-        elif self.admission.may_reject() and self.phase is IDLE and self.rejected_target(data):
+        elif self.admission.may_reject() and self.is_silent() and self.rejected_target(data):
             self.defer(data)
         else:
             self.parse(data)

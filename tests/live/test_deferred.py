@@ -14,6 +14,7 @@ from tests.live.edge import Connection, Edge, graphql, homework, request, serve_
 pytestmark = pytest.mark.live
 
 NAME = graphql('{ __type(name: "Query") { name } }')
+NOT_DEFERRED = graphql('{ __type(name: "Query") { name } }', b"x-request-id: one\r\n")
 LIVEZ = request("GET", "/livez")
 
 
@@ -34,33 +35,36 @@ def occupied(edge: Edge) -> Iterator[None]:
     with edge.connection() as first:
         with write_lock(edge.database):
             first.send(homework())
-            while edge.fetch(NAME).status != 503:
+            while edge.fetch(NOT_DEFERRED).status != 503:
                 pass
             yield
         assert first.receive().status == 200
 
 
 @contextmanager
-def deferred(edge: Edge, data: bytes = NAME) -> Iterator[Connection]:
-    """A connection with a deferred request. The first request on a connection is not deferred."""
+def deferred(edge: Edge, data: bytes = NAME, is_first: bool = False) -> Iterator[Connection]:
+    """A connection with a deferred request."""
     with edge.connection() as connection:
-        assert connection.fetch(LIVEZ).status == 200
+        if not is_first:
+            assert connection.fetch(LIVEZ).status == 200
         connection.send(data)
         assert edge.fetch(LIVEZ).status == 200  # the process has read what was sent before
         yield connection
 
 
-def test_a_deferred_request_is_accepted_if_there_is_room(edge: Edge) -> None:
+@pytest.mark.parametrize("is_first", [True, False])
+def test_a_deferred_request_is_accepted_if_there_is_room(edge: Edge, is_first: bool) -> None:
     with ExitStack() as stack:
         with occupied(edge):
-            connection = stack.enter_context(deferred(edge, homework()))
+            connection = stack.enter_context(deferred(edge, homework(), is_first))
         connection.socket.shutdown(socket.SHUT_WR)  # the decision does not wait for its time
 
         assert connection.receive().status == 200
 
 
-def test_a_deferred_request_is_rejected_if_there_is_none(edge: Edge) -> None:
-    with occupied(edge), deferred(edge) as connection:
+@pytest.mark.parametrize("is_first", [True, False])
+def test_a_deferred_request_is_rejected_if_there_is_none(edge: Edge, is_first: bool) -> None:
+    with occupied(edge), deferred(edge, is_first=is_first) as connection:
         connection.socket.shutdown(socket.SHUT_WR)
 
         rejected = connection.receive()
