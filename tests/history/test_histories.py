@@ -26,7 +26,7 @@ from tests.history.recording import History
 from tests.live.test_failover import both
 
 pytestmark = pytest.mark.live
-CALLS = 300
+CALLS = 120
 LONG, ROUNDS, FAILOVERS = 1000, 10, 3  # of `make soak`
 
 
@@ -56,7 +56,7 @@ def test_calls_fit_one_order(gateways: Gateways) -> None:
 
 
 def test_calls_fit_one_order_through_kills(gateways: Gateways) -> None:
-    history = run(gateways, seed(), CALLS, [gateways.kill_one] * 2)
+    history = run(gateways, seed(), CALLS, [gateways.kill_one])
 
     found = contradictions(gateways, history)
     assert found == [], "\n".join(found)
@@ -74,7 +74,7 @@ def test_calls_fit_one_order_with_a_worker(gateways: Gateways) -> None:
 
 @pytest.mark.parametrize("kind", ["postgresql"], indirect=True)
 def test_calls_fit_one_order_though_connections_end(disturbed: Gateways) -> None:
-    history = run(disturbed, seed(), CALLS, [partial(end_connections, disturbed.url)] * 4)
+    history = run(disturbed, seed(), CALLS, [partial(end_connections, disturbed.url)] * 2)
 
     found = contradictions(disturbed, history)
     assert found == [], "\n".join(found)
