@@ -95,7 +95,9 @@ with suppress(ImportError):  # an optional dependency
     # app/db/drivers/hosts.py and connections.py
     statement_cache = "_clear_entry_callback _entries _maybe_cleanup _on_remove"
     USED.append((asyncpg.connect_utils, "_read_password_file"))
-    USED.append((asyncpg.Connection, "_stmt_cache _transport"))
+    USED.append((asyncpg.Connection, "_protocol _stmt_cache _transport"))
+    USED.append((asyncpg.protocol.protocol.BaseProtocol, "get_settings"))
+    USED.append((asyncpg.protocol.protocol.ConnectionSettings, "register_data_types"))
     USED.append((asyncpg.connection._StatementCache, statement_cache))
     USED.append((asyncpg.connection._StatementCacheEntry, "_statement"))
 

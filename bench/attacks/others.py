@@ -64,20 +64,22 @@ async def fetch_on_new(port: int, data: bytes) -> str:
 
 
 class Kept:
-    """Connections that stay open, as a browser has them: a request takes a free one, or opens another."""
+    """Connections that stay open. Like a browser, the client has six at most, and its other requests wait."""
 
     def __init__(self) -> None:
         self.free: list[Streams] = []
+        self.turns = asyncio.Semaphore(6)
 
     async def fetch(self, port: int, data: bytes) -> str:
-        streams = self.free.pop() if self.free else await open_connection(port)
-        try:
-            status = await fetch(streams, data)
-        except BaseException:
-            streams[1].close()
-            raise
-        self.free.append(streams)
-        return status
+        async with self.turns:
+            streams = self.free.pop() if self.free else await open_connection(port)
+            try:
+                status = await fetch(streams, data)
+            except BaseException:
+                streams[1].close()
+                raise
+            self.free.append(streams)
+            return status
 
 
 async def measure(port: int, pid: int, token: str) -> dict[str, Any]:
