@@ -18,6 +18,9 @@ from typing import Any
 import uvicorn
 from uvicorn.supervisors import multiprocess
 
+# A thread prepares long documents. By default it keeps the interpreter for 5 ms each time that the event loop
+# makes a system call, of which a request needs a dozen.
+SWITCH_SECONDS = 0.0005
 ACCEPTED_AT_ONCE = 256  # connections
 INCOMPLETE_AT_ONCE = 32  # of these with an incomplete head, that are read in an iteration of the loop
 MAX_USUAL_HEAD = 4096  # bytes; a longer head counts as incomplete
@@ -57,6 +60,7 @@ class AcceptingServer(uvicorn.Server):
             await super().startup(sockets)
         except SystemExit:
             raise SystemExit(TRY_AGAIN) from None
+        sys.setswitchinterval(SWITCH_SECONDS)
         loop = asyncio.get_running_loop()
         listening = [each for server in self.servers for each in server.sockets]
         self.incomplete: deque[socket.socket] = deque()  # accepted connections that are not read yet

@@ -30,7 +30,7 @@ from app.server.rejections import (
     rejection,
 )
 from app.server.request_cycle import RequestCycle
-from app.server.request_heads import AUTHORIZATION, find_head_error, simple_target
+from app.server.request_heads import SimpleRequest, find_head_error, read_simple_request
 from app.server.timeouts import BODY, HEADERS, IDLE, RESPONSE, TimedProtocol
 
 MAX_HEADER_BYTES = 64 * 1024  # also of chunk extensions and trailers without body bytes in between
@@ -77,7 +77,7 @@ class EdgeProtocol(TimedProtocol):
         self.is_rejected = False  # reject the incoming request once it is complete
         self.unparsed = b""  # received bytes for the parser to read again
         self.deferred = b""  # a request that was neither accepted nor rejected yet
-        self.decision: asyncio.TimerHandle
+        self.decision: asyncio.Handle
         self.discards_input = False  # received bytes are discarded
         self.is_ending = False
         self.is_incomplete = False  # counted in `admission.heads` or `admission.bodies`
@@ -99,7 +99,8 @@ class EdgeProtocol(TimedProtocol):
     def eof_received(self) -> bool:  # type: ignore[override]
         """A client that closes only its sending side still reads, so it gets the responses to its complete
         requests. A stream ends, because a client that has disconnected looks the same."""
-        self.data_received(b"")  # accepts or rejects a deferred request
+        if self.deferred and self.scheme != "https":
+            self.decide()
         current = self.current
         if current is None or current.is_complete or current.is_chunked or self.scheme == "https":
             return False
@@ -110,8 +111,13 @@ class EdgeProtocol(TimedProtocol):
 
     def data_received(self, data: bytes) -> None:
         if self.deferred:
-            self.accept_or_reject(self.take_deferred() + data)
-        elif self.admission.may_reject() and self.is_silent() and self.rejected_target(data):
+            data = self.deferred + data
+            if read_simple_request(data):  # more of its body has arrived
+                self.deferred = data
+                self.admission.deferred.set_size(self, len(data))
+            else:
+                self.decide(data)
+        elif self.admission.may_reject() and self.is_silent() and self.rejected_request(data):
             self.defer(data)
         else:
             self.parse(data)
@@ -120,21 +126,41 @@ class EdgeProtocol(TimedProtocol):
         """Keeps a request unread that is to be rejected. Clients that send the next request as soon as they
         have a response would otherwise make the process spend most of its time on rejections."""
         self.phase, self.deferred = RESPONSE, data
+        self.decision = self.loop.call_later(DEFERRED_SECONDS, self.schedule_decision)
         self.admission.deferred.set_size(self, len(data))
-        self.decision = self.loop.call_later(DEFERRED_SECONDS, self.data_received, b"")
 
-    def take_deferred(self) -> bytes:
-        data, self.deferred = self.deferred, b""
+    def schedule_decision(self) -> None:
+        """Lets the requests run first whose task is scheduled: after a pause, many timers are due at once."""
+        self.decision = self.loop.call_soon(self.decide)
+
+    def decide(self, data: bytes = b"") -> None:
+        """Accepts or rejects a deferred request. `data` has what has arrived since, too."""
+        data = data or self.deferred
+        self.drop_deferred()
+        self.phase, self.phase_since = IDLE, self.now()
+        request = self.rejected_request(data)
+        if request is None or request.missing:
+            self.parse(data)
+            return
+        count_rejection(LIMITS[OVERLOADED_MESSAGE], request.method, request.target)
+        date = self.server_state.default_headers
+        given = (503, OVERLOADED_MESSAGE, request.target, request.headers)
+        self.transport.write(rejection(*given, is_head=False, date=date, closes=False))
+
+    def drop_deferred(self) -> None:
+        self.deferred = b""
         self.decision.cancel()
         self.admission.deferred.remove(self)
-        self.phase, self.phase_since = IDLE, self.now()
-        return data
 
-    def accept_or_reject(self, data: bytes) -> None:
-        if target := self.rejected_target(data):
-            self.reject_simple(data, target)
-        else:
-            self.parse(data)
+    def rejected_request(self, data: bytes) -> SimpleRequest | None:
+        """Returns a simple request that is to be rejected. It is not parsed, since parsing is most of the
+        cost. Returns None for any other request."""
+        request = read_simple_request(data)
+        if request is None or request.target in HEALTH or self.flow.write_paused or self.is_stopping():
+            return None
+        account = self.admission.account_of(request.authorization)
+        budget = account.budget if account else self.budget_of_address()
+        return None if self.discards_input or not self.admission.rejects(budget) else request
 
     def parse(self, data: bytes) -> None:
         while data and not self.discards_input:
@@ -146,22 +172,6 @@ class EdgeProtocol(TimedProtocol):
             else:
                 self.url = b""  # of a request after the rejected one
             self.chunk, data = b"", self.unparsed
-
-    def rejected_target(self, data: bytes) -> bytes | None:
-        """Returns the target of a simple request that is to be rejected without parsing it, since parsing is
-        most of the cost. Returns None for any other request."""
-        target = simple_target(data)
-        if target is None or target in HEALTH or self.flow.write_paused or self.is_stopping():
-            return None
-        token = AUTHORIZATION.search(data)
-        account = self.admission.account_of(token[1] if token else None)
-        budget = account.budget if account else self.budget_of_address()
-        return None if self.discards_input or not self.admission.rejects(budget) else target
-
-    def reject_simple(self, data: bytes, target: bytes) -> None:
-        count_rejection(LIMITS[OVERLOADED_MESSAGE], data.partition(b" ")[0], target)
-        date = self.server_state.default_headers
-        self.transport.write(rejection(503, OVERLOADED_MESSAGE, target, [], False, date, closes=False))
 
     def limit_partial(self, received: int) -> None:
         """Limits the bytes of a request that is incomplete after a read.
@@ -458,7 +468,7 @@ class EdgeProtocol(TimedProtocol):
 
     def reject_incomplete(self) -> None:
         if self.deferred:
-            self.data_received(b"")
+            self.decide()
         else:
             self.reject_and_close(503, OVERLOADED_MESSAGE)
 
@@ -518,7 +528,7 @@ class EdgeProtocol(TimedProtocol):
         self.discards_input = True
         self.incoming = None
         if self.deferred:
-            self.take_deferred()
+            self.drop_deferred()
         self.release()
 
     def release(self) -> None:

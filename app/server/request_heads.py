@@ -3,24 +3,27 @@
 import re
 from collections.abc import Mapping
 from functools import lru_cache
+from typing import NamedTuple
 
 Headers = list[tuple[bytes, bytes]]
 
 # RFC 3986, section 3.2.2: a name, an address in brackets; then a port (RFC 9110, section 7.2).
 HOST = re.compile(rb"(?:(?:[A-Za-z0-9._~!$&'()*+,;=-]|%[0-9A-Fa-f]{2})*|\[[0-9A-Fa-f:.]+\])(?::[0-9]*)?")
 MAX_HOST = 1024  # bytes; a name has at most 253 characters. Also limits the cache
-# Headers that change neither how the request is parsed nor how it is rejected.
+# Headers that do not change how the request is parsed.
 HEADER = (
-    rb"(?:(?!content-length|transfer-encoding|connection:(?! keep-alive\r)|expect|upgrade|x-request-id)"
+    rb"(?:(?!content-length|transfer-encoding|connection:(?! keep-alive\r)|expect|upgrade)"
     rb"[a-z0-9-]+: ?[^\r\n\0]*\r\n)*+"
 )
 SIMPLE = re.compile(
-    rb"(?-i:GET|POST|PUT) (/[!\"$-~]*) HTTP/1\.1\r\n%b(?:content-length: ?([0-9]{1,7})\r\n)?%b\r\n"
+    rb"((?-i:GET|POST|PUT)) (/[!\"$-~]*) HTTP/1\.1\r\n%b(?:content-length: ?([0-9]{1,7})\r\n)?%b\r\n"
     % (HEADER, HEADER),
     re.IGNORECASE,
 )
-# In bytes that match SIMPLE.
+MAX_SIMPLE = 16 * 1024  # bytes
+# In the head of a simple request.
 AUTHORIZATION = re.compile(rb"\r\nauthorization: ?([^\r]*)", re.IGNORECASE)
+REQUEST_ID = re.compile(rb"\r\nx-request-id: ?([^\r]*)", re.IGNORECASE)
 
 
 def find_head_error(
@@ -54,9 +57,21 @@ def is_host(value: bytes) -> bool:
     return HOST.fullmatch(value) is not None
 
 
-def simple_target(data: bytes) -> bytes | None:
-    """Returns the target of a complete request that can be rejected without the parser, or None."""
-    found = SIMPLE.match(data)
-    if found is None or len(data) - found.end() != int(found[2] or 0):
+class SimpleRequest(NamedTuple):
+    """A request whose body may be incomplete, and that can be rejected without the parser."""
+
+    method: bytes
+    target: bytes
+    authorization: bytes | None
+    headers: Headers  # for its rejection
+    missing: int  # bytes of the body
+
+
+def read_simple_request(data: bytes) -> SimpleRequest | None:
+    found = SIMPLE.match(data) if len(data) <= MAX_SIMPLE else None
+    missing = int(found[3] or 0) - (len(data) - found.end()) if found else -1
+    if found is None or not 0 <= missing <= MAX_SIMPLE:
         return None
-    return found[1]
+    token, request_id = (each.search(data, 0, found.end()) for each in (AUTHORIZATION, REQUEST_ID))
+    headers = [(b"x-request-id", request_id[1])] if request_id else []
+    return SimpleRequest(found[1], found[2], token[1] if token else None, headers, missing)

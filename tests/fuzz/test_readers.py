@@ -22,7 +22,7 @@ from app.engine.limits import Limits, count_within, parse_within
 from app.schema.types.lists import read_cursor
 from app.schema.types.scalars import global_id, read_global_id, read_moment, read_number, write_moment
 from app.server.protocol import new_parser
-from app.server.request_heads import find_head_error, simple_target
+from app.server.request_heads import find_head_error, read_simple_request
 from moving_over.recorded_calls import Call, read_call
 from tests.fuzz.counts import SOAK_READERS, short, soak
 
@@ -109,10 +109,11 @@ class Parsed:
 
 
 def check_head(data: bytes) -> None:
-    """A request that is rejected without the parser is one whole request for the parser too."""
-    parsed, target = Parsed(data), simple_target(data)
-    if target is not None and not parsed.is_rejected:
-        assert (parsed.begun, parsed.ended, parsed.url) == (1, 1, target)
+    """A request that is rejected without the parser is one request for the parser too, as complete."""
+    parsed, request = Parsed(data), read_simple_request(data)
+    if request is not None and not parsed.is_rejected:
+        assert (parsed.begun, parsed.ended, parsed.url) == (1, not request.missing, request.target)
+        assert parsed.parser.get_method() == request.method
         assert parsed.parser.should_keep_alive() and not parsed.parser.should_upgrade()
     error = find_head_error(
         parsed.parser.get_http_version() if parsed.begun else "1.1",

@@ -14,7 +14,7 @@ from tests.live.edge import Connection, Edge, graphql, homework, request, serve_
 pytestmark = pytest.mark.live
 
 NAME = graphql('{ __type(name: "Query") { name } }')
-NOT_DEFERRED = graphql('{ __type(name: "Query") { name } }', b"x-request-id: one\r\n")
+NOT_DEFERRED = graphql('{ __type(name: "Query") { name } }', b"connection: close\r\n")
 LIVEZ = request("GET", "/livez")
 
 
@@ -85,6 +85,41 @@ def test_what_a_client_sends_after_a_deferred_request_ends_the_wait(edge: Edge) 
         connection.send(NAME)
 
         assert [connection.receive().status, connection.receive().status] == [503, 503]
+
+
+def test_the_body_may_arrive_after_the_head(edge: Edge) -> None:
+    head, end, body = homework().partition(b"\r\n\r\n")
+    with ExitStack() as stack:
+        with occupied(edge):
+            connection = stack.enter_context(deferred(edge, head + end))
+            for piece in (body[:9], body[9:]):
+                connection.send(piece)
+                assert edge.fetch(LIVEZ).status == 200
+        connection.socket.shutdown(socket.SHUT_WR)
+
+        assert connection.receive().status == 200
+
+
+def test_a_body_that_is_incomplete_at_the_decision_is_awaited(edge: Edge) -> None:
+    with ExitStack() as stack:
+        with occupied(edge):
+            connection = stack.enter_context(deferred(edge, NAME[:-1]))
+            connection.socket.shutdown(socket.SHUT_WR)
+
+        assert connection.read_to_end() == b""
+
+
+def test_a_rejection_has_the_id_of_its_request(edge: Edge) -> None:
+    with occupied(edge), deferred(edge, graphql("{ a }", b"X-Request-Id: mine\r\n")) as connection:
+        connection.socket.shutdown(socket.SHUT_WR)
+        rejected = connection.receive()
+
+    assert (rejected.status, rejected.headers["x-request-id"]) == (503, "mine")
+
+
+def test_a_long_request_is_rejected_at_once(edge: Edge) -> None:
+    with occupied(edge), deferred(edge, graphql("{ a }" + " " * 20_000)) as connection:
+        assert connection.receive().status == 503
 
 
 def test_a_client_may_leave_before_the_decision(edge: Edge) -> None:
