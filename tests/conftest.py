@@ -48,7 +48,8 @@ def pytest_configure() -> None:
     """Databases are files in memory where there is room: nobody has to wait for a disk at each commit."""
     gc.disable()  # until everything is collected
     os.environ["CARE_RECENT_REQUESTS"] = "0"  # responses are those of production; tests/dev has the others
-    # No certificates but those that a test names: a client of httpx2 takes up to 60 ms to read the machine's.
+    # Each client of httpx2 reads all certificates. For those of the machine it takes up to 60 ms. This folder
+    # has none.
     os.environ["SSL_CERT_DIR"] = str(Path(__file__).parent)
     os.environ["TZ"] = SUMMER_TIME
     time.tzset()

@@ -24,8 +24,9 @@ MAX_CAREGIVERS = 10_000
 MAX_ADDRESSES = 1_000
 MAX_DELIVERIES = 2
 MAX_UNSENT = 12 * 1024 * 1024  # bytes of responses that the connections of a viewer have not accepted yet
-# Waiting requests with which a viewer or an address is accepted for longer: a program with 16 connections is
-# not rejected. Many people sign in from one address, that of a proxy or a clinic.
+# The server accepts requests of a viewer, or of an address, with at most this many waiting requests until a
+# new one would wait for MAX_POLITE_WAIT. A program may have 16 connections. Many people sign in from one
+# address, that of a proxy or a clinic.
 MOST_POLITE, MOST_OF_ADDRESS = 16, 64
 
 Ticks = Callable[[], float]  # seconds of the monotonic clock

@@ -13,13 +13,14 @@ from app.settings import Settings
 
 USUAL = (b"Bearer ", b"bearer ")
 MAX_HEADS, MAX_BODIES = 8 * 1024 * 1024, 32 * 1024 * 1024  # bytes of incomplete requests
-MAX_DEFERRED = 8 * 1024 * 1024  # bytes of requests that are neither accepted nor rejected yet
+MAX_DEFERRED = 8 * 1024 * 1024  # bytes of deferred requests
 REJECTING_UNSENT = 8 * 1024 * 1024  # unsent bytes of a viewer from which on requests are rejected
 MAX_WAIT = 0.25  # seconds that an accepted request may wait for the event loop
 MAX_STANDING_WAIT = 0.025  # the same while requests have been waiting for longer than MAX_WAIT
 MAX_POLITE_WAIT = 1.0  # the same for a viewer with few waiting requests, and for an address
 SMOOTHING = 0.05  # weight of the newest request in the moving average
-MAX_SECONDS_EACH = 0.05  # of one request in the average; longer are pauses of the process and rare slices
+# Counted for one request in the average. If it took longer, the process was probably paused.
+MAX_SECONDS_EACH = 0.05
 
 
 class AdmissionControl:

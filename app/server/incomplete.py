@@ -4,8 +4,8 @@ from typing import Protocol
 
 
 class Receiver(Protocol):
-    def reject_incomplete(self) -> None:
-        """Removes the connection here: ends it, or decides about its deferred request."""
+    def make_room(self) -> None:
+        """Removes the connection here: rejects its incomplete request, or decides about its deferred one."""
 
 
 class IncompleteRequests:
@@ -24,7 +24,7 @@ class IncompleteRequests:
         self.bytes += size - self.sizes.get(connection, 0)
         self.sizes[connection] = size
         while self.bytes > self.most_bytes:
-            next(iter(self.sizes)).reject_incomplete()
+            next(iter(self.sizes)).make_room()
 
     def remove(self, connection: Receiver) -> None:
         self.bytes -= self.sizes.pop(connection, 0)

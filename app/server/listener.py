@@ -18,8 +18,8 @@ from typing import Any
 import uvicorn
 from uvicorn.supervisors import multiprocess
 
-# A thread prepares long documents. By default it keeps the interpreter for 5 ms each time that the event loop
-# makes a system call, of which a request needs a dozen.
+# A thread prepares long documents. After each system call the event loop waits for that thread to release the
+# interpreter, by default for 5 ms. A request makes a dozen system calls.
 SWITCH_SECONDS = 0.0005
 ACCEPTED_AT_ONCE = 256  # connections
 INCOMPLETE_AT_ONCE = 32  # of these with an incomplete head, that are read in an iteration of the loop

@@ -37,8 +37,7 @@ MAX_HEADER_BYTES = 64 * 1024  # also of chunk extensions and trailers without bo
 MAX_HEADERS = 100
 HEADER_OVERHEAD = 160  # bytes of memory of a header beside its text
 MAX_PIPELINED = 100  # requests that wait for the responses before them
-# Before a simple request is rejected. It is accepted instead if its viewer has fewer waiting requests then.
-DEFERRED_SECONDS = 0.25
+DEFERRED_SECONDS = 0.25  # from the arrival of a simple request until the server rejects or accepts it
 GRACE_SECONDS = 0.5  # at shutdown, for a request that is in transit on an idle connection
 # Of the time for a shutdown, before uvicorn reports that it cancels tasks, even if there are none.
 ABORT_SHARE = 0.9
@@ -99,10 +98,12 @@ class EdgeProtocol(TimedProtocol):
     def eof_received(self) -> bool:  # type: ignore[override]
         """A client that closes only its sending side still reads, so it gets the responses to its complete
         requests. A stream ends, because a client that has disconnected looks the same."""
-        if self.deferred and self.scheme != "https":
+        if self.scheme == "https":
+            return False
+        if self.deferred:
             self.decide()
         current = self.current
-        if current is None or current.is_complete or current.is_chunked or self.scheme == "https":
+        if current is None or current.is_complete or current.is_chunked:
             return False
         self.close_after_responses()
         return True
@@ -111,12 +112,11 @@ class EdgeProtocol(TimedProtocol):
 
     def data_received(self, data: bytes) -> None:
         if self.deferred:
-            data = self.deferred + data
-            if read_simple_request(data):  # more of its body has arrived
-                self.deferred = data
-                self.admission.deferred.set_size(self, len(data))
+            self.deferred += data
+            if read_simple_request(self.deferred):  # more of its body has arrived
+                self.admission.deferred.set_size(self, len(self.deferred))
             else:
-                self.decide(data)
+                self.decide()
         elif self.admission.may_reject() and self.is_silent() and self.rejected_request(data):
             self.defer(data)
         else:
@@ -130,12 +130,13 @@ class EdgeProtocol(TimedProtocol):
         self.admission.deferred.set_size(self, len(data))
 
     def schedule_decision(self) -> None:
-        """Lets the requests run first whose task is scheduled: after a pause, many timers are due at once."""
+        """After a pause of the process many timers are due at once. The event loop first starts the accepted
+        requests, so that there may be room."""
         self.decision = self.loop.call_soon(self.decide)
 
-    def decide(self, data: bytes = b"") -> None:
-        """Accepts or rejects a deferred request. `data` has what has arrived since, too."""
-        data = data or self.deferred
+    def decide(self) -> None:
+        """Accepts or rejects the deferred request."""
+        data = self.deferred
         self.drop_deferred()
         self.phase, self.phase_since = IDLE, self.now()
         request = self.rejected_request(data)
@@ -143,9 +144,8 @@ class EdgeProtocol(TimedProtocol):
             self.parse(data)
             return
         count_rejection(LIMITS[OVERLOADED_MESSAGE], request.method, request.target)
-        date = self.server_state.default_headers
-        given = (503, OVERLOADED_MESSAGE, request.target, request.headers)
-        self.transport.write(rejection(*given, is_head=False, date=date, closes=False))
+        target, headers, date = request.target, request.headers, self.server_state.default_headers
+        self.transport.write(rejection(503, OVERLOADED_MESSAGE, target, headers, False, date, closes=False))
 
     def drop_deferred(self) -> None:
         self.deferred = b""
@@ -466,7 +466,7 @@ class EdgeProtocol(TimedProtocol):
         self.transport.write(self.rejection(status, message, closes=True))
         self.linger()
 
-    def reject_incomplete(self) -> None:
+    def make_room(self) -> None:
         if self.deferred:
             self.decide()
         else:

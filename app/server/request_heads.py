@@ -68,10 +68,14 @@ class SimpleRequest(NamedTuple):
 
 
 def read_simple_request(data: bytes) -> SimpleRequest | None:
+    """Returns None for any other request, and for more than one."""
     found = SIMPLE.match(data) if len(data) <= MAX_SIMPLE else None
-    missing = int(found[3] or 0) - (len(data) - found.end()) if found else -1
-    if found is None or not 0 <= missing <= MAX_SIMPLE:
+    if found is None:
         return None
-    token, request_id = (each.search(data, 0, found.end()) for each in (AUTHORIZATION, REQUEST_ID))
+    head = found.end()
+    missing = head + int(found[3] or 0) - len(data)
+    if not 0 <= missing <= MAX_SIMPLE:
+        return None
+    token, request_id = AUTHORIZATION.search(data, 0, head), REQUEST_ID.search(data, 0, head)
     headers = [(b"x-request-id", request_id[1])] if request_id else []
     return SimpleRequest(found[1], found[2], token[1] if token else None, headers, missing)

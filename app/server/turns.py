@@ -112,8 +112,8 @@ def in_turns(work: Coroutine[Any, Any, None], state: State, turns: Turns) -> Gen
     while True:
         budget = state["budget"]
         try:
-            is_full = turns.used + budget.seconds_owed >= TURN_SECONDS and fault is None
-            if is_full and asyncio.current_task() not in CONNECTED:
+            may_wait = turns.used + budget.seconds_owed >= TURN_SECONDS and fault is None
+            if may_wait and asyncio.current_task() not in CONNECTED:
                 while not turns.may_run(budget):
                     yield None
         except BaseException as cancellation:

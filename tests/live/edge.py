@@ -146,7 +146,9 @@ def homework() -> bytes:
 
 
 @contextmanager
-def serve_service(folder: Any, timeout: float = EdgeProtocol.timeout, **changed: Any) -> Iterator[Edge]:
+def serve_service(
+    folder: Any, timeout: float = EdgeProtocol.timeout, shutdown: int = 1, **changed: Any
+) -> Iterator[Edge]:
     database = f"sqlite:///{folder}/care.db"
     asyncio.run(migrate(database))
     load(database, a_world())
@@ -157,13 +159,17 @@ def serve_service(folder: Any, timeout: float = EdgeProtocol.timeout, **changed:
         dispatcher=False,
         **changed,
     )
-    with serve_app(create_app(settings), timeout) as address:
+    with serve_app(create_app(settings), timeout, shutdown=shutdown) as address:
         yield Edge(*address, database)
 
 
 @contextmanager
 def serve_app(
-    app: ASGIApp, timeout: float = EdgeProtocol.timeout, loop: Any = "auto", keep_alive: int = 1
+    app: ASGIApp,
+    timeout: float = EdgeProtocol.timeout,
+    loop: Any = "auto",
+    keep_alive: int = 1,
+    shutdown: int = 1,
 ) -> Iterator[tuple[str, int]]:
     class Protocol(EdgeProtocol):
         pass
@@ -180,7 +186,7 @@ def serve_app(
             ws=Socket,
             log_config=None,
             timeout_keep_alive=keep_alive,
-            timeout_graceful_shutdown=1,
+            timeout_graceful_shutdown=shutdown,
         )
     )
     listener = socket.create_server(("127.0.0.1", 0))

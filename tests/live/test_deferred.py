@@ -10,6 +10,7 @@ import pytest
 
 from app.server import admission, protocol
 from tests.live.edge import Connection, Edge, graphql, homework, request, serve_service, write_lock
+from tests.live.processes import PATIENCE
 
 pytestmark = pytest.mark.live
 
@@ -150,7 +151,7 @@ def test_a_deferred_request_is_answered_while_the_service_ends(
     monkeypatch.setattr(protocol, "DEFERRED_SECONDS", 0.1)
 
     with ExitStack() as stack:
-        with serve_service(tmp_path, most_requests=1) as edge, occupied(edge):
+        with serve_service(tmp_path, shutdown=PATIENCE, most_requests=1) as edge, occupied(edge):
             connection = stack.enter_context(deferred(edge))
         response = connection.receive()
 

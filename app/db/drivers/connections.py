@@ -33,22 +33,13 @@ SELECT set_config('plan_cache_mode', 'force_generic_plan', false),
     set_config('random_page_cost', '1.1', false),
     set_config('TimeZone', 'UTC', false)  -- text_of_json converts moments in UTC fastest
 """
-# The array types of our parameters. asyncpg would look them up once in each connection: 12 ms of PostgreSQL's
-# time, and 0.2 s on Citus, which a change must not spend while it holds a lock.
+# The array types of our parameters, as asyncpg would read them from pg_type in each connection. That takes
+# PostgreSQL 12 ms, and Citus 0.2 s, which a change must not spend while it holds a lock.
+NO_PARTS = dict.fromkeys(("basetype", "range_subtype", "attrtypoids", "attrnames"))
+ARRAY: dict[str, Any] = {"ns": "pg_catalog", "kind": b"b", "elemdelim": b",", **NO_PARTS}
 ARRAY_TYPES = [
-    {
-        "oid": oid,
-        "ns": "pg_catalog",
-        "name": name,
-        "kind": b"b",
-        "basetype": None,
-        "elemtype": element,
-        "elemdelim": b",",
-        "range_subtype": None,
-        "attrtypoids": None,
-        "attrnames": None,
-    }
-    for oid, name, element in ((1016, "_int8", 20), (1185, "_timestamptz", 1184))
+    ARRAY | {"oid": 1016, "name": "_int8", "elemtype": 20},
+    ARRAY | {"oid": 1185, "name": "_timestamptz", "elemtype": 1184},
 ]
 ACQUIRE_SECONDS = 10  # to get a connection; the same as the lock timeout of SQLite
 MAX_STATEMENT_TEXT = 64 * 1024  # characters; PostgreSQL keeps about 100 bytes for each, in each connection
@@ -180,7 +171,7 @@ class StatementCache(asyncpg.connection._StatementCache):  # type: ignore[misc]
 
 
 async def prepare_connection(connection: Any) -> None:
-    """Citus needs the values to plan a statement for several shards, so it has no fast reads."""
+    """Citus plans a statement for several shards with its values, so FAST_READS are not set there."""
     connection._stmt_cache.__class__ = StatementCache
     connection._protocol.get_settings().register_data_types(ARRAY_TYPES)
     await connection.execute(f"{KEEPALIVE}; {FAST_READS} WHERE NOT ({HAS_CITUS})")
