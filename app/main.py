@@ -3,7 +3,6 @@
 import asyncio
 import gc
 import logging
-import os
 import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -47,6 +46,7 @@ from app.server.background import Vitals
 from app.server.signals import stop_on_signals
 from app.settings import Settings, SettingsError, read_settings
 from app.telemetry.redaction import redact_logs
+from app.telemetry.tracing import open_tracing
 from app.usage.counts import Usage, write_usage
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def create_app(
     tracing: "Tracing | None" = None,
 ) -> Router:
     """The ASGI application. Without settings it reads CARE_* from the environment."""
-    tracing = tracing or tracing_of_environment()
+    tracing = tracing or open_tracing()
     settings = settings or read_settings()
     reject_unaudited(settings)
     redact_logs(not settings.in_development)
@@ -186,14 +186,6 @@ def freeze_loaded_objects() -> None:
     gc.freeze()
     gc.set_threshold(50_000, 20, 50)
     gc.enable()
-
-
-def tracing_of_environment() -> "Tracing | None":
-    if not any(name.startswith("OTEL_") for name in os.environ):
-        return None
-    from app.telemetry.tracing import open_tracing
-
-    return open_tracing()
 
 
 @cache

@@ -28,12 +28,12 @@ from app.db.tables import DeliveryState, EventKind
 from app.events.deliveries import StoredDelivery, listing_deliveries, retry_dead, retry_event
 from app.events.dispatcher import dispatch
 from app.events.webhook import TYPES, Webhook, WebhookEvent, body_of, headers_of, open_webhook, post
-from app.main import tracing_of_environment
 from app.server.background import Vitals
 from app.server.signals import END_SECONDS, end_within
 from app.settings import Settings, SettingsError
 from app.telemetry.logs import config_of
 from app.telemetry.redaction import redact_logs
+from app.telemetry.tracing import open_tracing
 
 if TYPE_CHECKING:
     from app.telemetry.tracing.requests import Tracing
@@ -48,7 +48,7 @@ def worker() -> None:
     check_before_serving(settings)
     reject_taken_metrics_port(settings)
     logging.config.dictConfig(config_of(settings))
-    asyncio.run(dispatch_until_stopped(settings, webhook, tracing_of_environment()))
+    asyncio.run(dispatch_until_stopped(settings, webhook, open_tracing()))
 
 
 async def dispatch_until_stopped(

@@ -55,8 +55,8 @@ def test_shutdown_fails_readiness_first_and_completes_running_requests(tmp_path:
             live = httpx2.get(f"{served.url}/livez").status_code
         incomplete.send(homework()[-1:])
         responses = [running.receive(), incomplete.receive()]
-        rest = [each.read_to_end() for each in (running, incomplete, idle)]
         code, log = served.stop(signal.SIGTERM)
+        rest = [each.read_to_end() for each in (running, incomplete, idle)]
 
     assert (last.status, json.loads(last.body), live) == (503, {"status": "shutting down"}, 200)
     assert [each.status for each in responses] == [200, 200]
@@ -161,7 +161,7 @@ def test_incomplete_requests_do_not_delay_a_connection_behind_them(tmp_path: Pat
             while not await asyncio.sleep(0, has_data(last)):
                 pass
             number = len(server.server_state.connections)
-            await server.shutdown()
+        await server.shutdown()
         return number
 
     assert with_server(tmp_path, connected_before_answer) < 8 * INCOMPLETE_AT_ONCE

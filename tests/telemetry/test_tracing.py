@@ -112,7 +112,8 @@ def loaded_at_once(path: Path) -> set[str]:
 def test_telemetry_libraries_are_imported_only_if_enabled() -> None:
     app = Path(__file__).parents[2] / "app"
     metrics = ("app.telemetry.metrics.collect", "app.telemetry.metrics.server")
-    dear = ("opentelemetry", "prometheus_client", *metrics, "app.telemetry.tracing")
+    tracing = [f"app.telemetry.tracing.{name}" for name in ("database", "requests", "spans")]
+    dear = ("opentelemetry", "prometheus_client", *metrics, *tracing)
 
     found = {
         str(path.relative_to(app))
