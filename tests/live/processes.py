@@ -26,7 +26,7 @@ from tests.ports import free_port
 
 ROOT = Path(__file__).parent.parent.parent
 LOADED = multiprocessing.get_context("forkserver")
-LOADED.set_forkserver_preload(["app.cli", "app.main", "app.server.sockets", "uvicorn", "asyncpg"])
+LOADED.set_forkserver_preload(["app.__main__", "app.main", "app.server.sockets", "uvicorn", "asyncpg"])
 
 
 def environment(**care: str) -> dict[str, str]:
@@ -94,7 +94,7 @@ def run_forked(
     files: Sequence[DupFd],
     prepare: Callable[[], None] | None,
 ) -> None:
-    """Runs in the fork and continues like `app/__main__.py`."""
+    """Runs in the fork and continues like `python -m app`, whose workers load `app.__main__` again."""
     listen_to_interrupts()
     if prepare is not None:
         prepare()
@@ -104,9 +104,11 @@ def run_forked(
     os.chdir(ROOT)
     os.environ.clear()
     os.environ.update(environ)
-    from app.cli import main
+    from app import __main__
 
-    main(list(arguments), prog_name="python -m app")
+    sys.modules["__main__"] = __main__
+    sys.argv = ["__main__.py", *arguments]
+    __main__.main()
 
 
 def listen_to_interrupts() -> None:
