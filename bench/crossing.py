@@ -65,7 +65,7 @@ async def run(operation: str, folder: Path) -> None:
     lifespan = config.lifespan_class(config)
     await lifespan.startup()
     role, method, path, content = REQUESTS[operation]
-    token = mint_token(settings, role, CAREGIVER if role == "CAREGIVER" else CLIENT, NOW)
+    token = mint_token(settings, role, CAREGIVER if role == "CAREGIVER" else CLIENT, NOW + timedelta(hours=1))
     body = b"" if content is None else orjson.dumps(content)
     head = f"{method} {path} HTTP/1.1\r\nhost: localhost\r\nauthorization: bearer {token}\r\n"
     if body:
