@@ -1,6 +1,8 @@
 """Promise: the parts form one ASGI application that reports liveness and readiness and answers 404 to unknown
 paths. Importing `app.main` needs no configuration."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -159,3 +161,22 @@ def test_an_unknown_attribute_of_the_module_raises() -> None:
 def test_an_application_without_keys_is_rejected() -> None:
     with pytest.raises(SettingsError, match="no key to verify tokens with"):
         create_app(Settings(env=Environment.PRODUCTION))
+
+
+SHOW = """
+import gc
+from app.__main__ import main
+from app.cli import main as commands
+
+@commands.command()
+def show():
+    print(gc.isenabled(), gc.get_freeze_count() > 10_000)
+
+main()
+"""
+
+
+def test_a_command_collects_its_garbage_but_not_the_program() -> None:
+    shown = subprocess.run([sys.executable, "-c", SHOW, "show"], capture_output=True, text=True, check=True)
+
+    assert shown.stdout == "True True\n"
