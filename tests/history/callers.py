@@ -282,7 +282,7 @@ class Caller:
     def read(self, change: Change, body: Any) -> list[Act]:
         name = change.session
         if "data" not in body:  # of the legacy path
-            code = body.pop("httpStatus")
+            code = body.pop("httpStatus", None)
             assert code in (200, 409), body
             return [Act(change, DONE if code == 200 else "NOT_RUNNING")]
         assert "errors" not in body, body

@@ -95,10 +95,15 @@ class Gateways:
                 number,
                 self.ports,
                 {session for session, parties in LASTS.items() if parties[role == "CLIENT"] == number},
-                [global_id("Event", min(self.visible(role, number))[0])],
+                [global_id("Event", self.first_event(role, number))],
             )
             for role, number in sorted(people)
         ]
+
+    def first_event(self, role: str, number: int) -> int:
+        found = self.visible(role, number)
+        assert found, f"{role} {number} has no event"
+        return min(found)[0]
 
     def visible(self, role: str, number: int) -> list[Visible]:
         """The events that a person receives."""

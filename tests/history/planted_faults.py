@@ -190,9 +190,10 @@ def homework_is_added_again_after_an_unknown_outcome() -> None:
 
     async def planted(self: Any, step: Any) -> Any:
         try:
-            return await run_fast_path(self, step)
+            rows = await run_fast_path(self, step)
         except OutcomeUnknown:
             return []
+        return [] if random.random() < OFTEN else rows  # more responses get lost
 
     postgres.PostgresDatabase.run_fast_path = planted  # type: ignore[method-assign]
 

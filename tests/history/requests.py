@@ -3,8 +3,9 @@
 from typing import Any
 
 from app.care.context import CHANGED
-from app.care.errors import KeyInUse
+from app.care.errors import KeyTaken
 from app.db.drivers.postgres import UNCONFIRMED, UNKNOWN
+from app.http.idempotency import IN_PROGRESS
 from tests.history.life import BOOK, FIRST, FIRST_BOOK, Change, moment
 from tests.history.looks import CLIENT_FIELDS, FIELDS
 
@@ -114,7 +115,7 @@ def codes_in(body: Any) -> set[str]:
         return {each["extensions"]["code"] for each in body.get("errors", ())}
     if body["httpStatus"] == 503:
         return {"OUTCOME_UNKNOWN" if body["message"] in OUTCOME_UNKNOWN else "OVERLOADED"}
-    return {KeyInUse.code} if body.get("message") == str(KeyInUse()) else set()
+    return {KeyTaken.code} if body.get("message") == IN_PROGRESS else set()
 
 
 def is_unknown(body: Any) -> bool:
@@ -123,4 +124,4 @@ def is_unknown(body: Any) -> bool:
 
 def is_unavailable(body: Any) -> bool:
     """Nothing was changed."""
-    return bool(codes_in(body) & {"OVERLOADED", KeyInUse.code})
+    return bool(codes_in(body) & {"OVERLOADED", KeyTaken.code})
