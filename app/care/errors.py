@@ -64,11 +64,6 @@ class KeyTaken(CareError):
     message = "the Idempotency-Key was used for another request"
 
 
-class KeyInUse(CareError):
-    code = KeyTaken.code
-    message = "a request with this Idempotency-Key is still in progress"
-
-
 class ReadOnly(CareError):
     """People use the old service until the switch is declared; a change here would be on the wrong side."""
 

@@ -39,7 +39,7 @@ class Failure(Enum):
     NOT_VALID = "GRAPHQL_VALIDATION_FAILED", 422, 200, NONE, RESULT, FINAL
 
     FORBIDDEN = errors.NotAllowed.code, 403, 403, 403, FIELD, FINAL
-    KEY_IN_USE = errors.KeyInUse.code, 409, 409, 409, FIELD, RETRY, errors.KeyInUse
+    KEY_IN_USE = errors.KeyTaken.code, 409, 409, 409, FIELD, RETRY
     NOT_FOUND = errors.NotFound.code, 400, 400, 404, FIELD, FINAL
     INCOMPLETE = errors.Incomplete.code, 400, 400, 404, FIELD, FINAL  # documented for missing information
     UNREADABLE = errors.InvalidValue.code, 400, 400, 400, FIELD, FINAL
@@ -86,6 +86,10 @@ class RequestRejected(Exception):
         super().__init__(message)
         self.failure = failure
         self.headers = headers
+
+
+def headers_of(error: Exception) -> Headers:
+    return error.headers if isinstance(error, RequestRejected) else ()
 
 
 def failure_of(error: BaseException) -> Failure:

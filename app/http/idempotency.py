@@ -10,13 +10,15 @@ from starlette.types import Scope
 
 from app.care.budgets import KIB, POINTS_PER_STORED_KIB
 from app.care.context import Context
-from app.care.errors import InvalidValue, KeyInUse
+from app.care.errors import InvalidValue
 from app.care.idempotency import IdempotentRequest, KeyScope, Outcome, finding_result, storing_response
 from app.db.drivers.interface import DatabaseUnavailable
-from app.http.messages import BLANKS, Reply
+from app.http.errors import Failure, RequestRejected
+from app.http.messages import BLANKS, RETRY_AFTER, Reply
 
 HEADER = b"idempotency-key"
 VISIBLE = re.compile(rb"[!-~]{1,255}")
+IN_PROGRESS = "a request with this Idempotency-Key is still in progress"
 REPLAYED = (b"idempotency-replayed", b"true")
 REPLAY_POINTS = 5  # the lookup by id
 MAX_STORED = 64 * 1024  # bytes of a response; a longer one is built again from the result of the change
@@ -30,7 +32,9 @@ Run = Callable[[Context], Awaitable[tuple[Reply, bool]]]
 def read_key(scope: Scope) -> str:
     """The key of the request. A repeated header is rejected."""
     keys: list[bytes] = [value.strip(BLANKS) for name, value in scope["headers"] if name == HEADER]
-    if len(keys) != 1 or VISIBLE.fullmatch(keys[0]) is None:
+    if len(keys) != 1:
+        raise InvalidValue("Idempotency-Key", "must be given once")
+    if VISIBLE.fullmatch(keys[0]) is None:
         raise InvalidValue("Idempotency-Key", "must be 1 to 255 visible ASCII characters")
     return keys[0].decode("ascii")
 
@@ -50,7 +54,7 @@ async def run_once(running: set[KeyScope], ctx: Context, request: IdempotentRequ
     `running` contains the keys of requests in progress in this process; a second request is rejected.
     """
     if request.scope in running:
-        raise KeyInUse
+        raise RequestRejected(IN_PROGRESS, Failure.KEY_IN_USE, (RETRY_AFTER,))
     running.add(request.scope)
     try:
         stored = await ctx.db.read(finding_result(request))

@@ -44,8 +44,8 @@ def read_object(body: bytes) -> dict[str, Any]:
     body = body.removeprefix(BOM_UTF8)  # some editors and libraries write it
     try:
         given = parse_json(body) if body.strip() else None
-    except orjson.JSONDecodeError:
-        raise NotAnObject("the body must be a JSON object") from None
+    except orjson.JSONDecodeError as fault:
+        raise NotAnObject(f"the body is not valid JSON: line {fault.lineno}, column {fault.colno}") from None
     if given is None:
         return {}
     if not isinstance(given, dict):

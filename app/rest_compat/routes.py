@@ -21,7 +21,7 @@ from app.care.idempotency import KeyScope
 from app.db.audit.records import ASSIGNMENTS
 from app.db.tables import Contract, TimeState
 from app.http import paths
-from app.http.errors import BY_CODE, Failure, RequestRejected, explain, legacy_reply
+from app.http.errors import BY_CODE, Failure, RequestRejected, explain, headers_of, legacy_reply
 from app.http.idempotency import HEADER, idempotency_for, read_key, run_once
 from app.http.messages import (
     ENCODED,
@@ -157,8 +157,7 @@ async def respond(scope: Scope, receive: Receive, methods: Handlers) -> Reply:
         return legacy_reply(scope, 400, "the body did not arrive")  # never delivered
     except Exception as error:
         failure, message = explain(error, scope["state"]["request_id"], logger)
-        headers = error.headers if isinstance(error, RequestRejected) else ()
-        return legacy_reply(scope, failure.legacy, message, headers)
+        return legacy_reply(scope, failure.legacy, message, headers_of(error))
 
 
 def choose(methods: Handlers, method: str) -> Handler:
@@ -212,7 +211,9 @@ def last_part(scope: Scope) -> str:
 
 def read_time_state(parameters: Parameters) -> str:
     given = parameters.get("time-state", [])
-    if len(given) != 1 or given[0] not in TIME_STATES:
+    if len(given) > 1:
+        raise InvalidValue("time-state", "must be given once")
+    if not given or given[0] not in TIME_STATES:
         raise InvalidValue("time-state", "must be one of RUNNING, FUTURE, COMPLETED")
     return given[0]
 

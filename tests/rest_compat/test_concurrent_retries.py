@@ -66,6 +66,7 @@ def test_a_request_in_progress_is_reported(world: Gateway) -> None:
     assert parts_of(first) == FIRST
     assert [(each.status, orjson.loads(each.body)["message"]) for each in received] == [STILL_RUNNING] * 2
     assert [list(orjson.loads(each.body)) for each in received] == [ERROR_MEMBERS] * 2
+    assert [each.headers["retry-after"] for each in received] == ["1"] * 2
     assert books(world) == [1, 2]
     assert parts_of(put(world)) == AGAIN
 

@@ -63,7 +63,7 @@ def test_two_keys_are_rejected(world: Gateway) -> None:
 
     response = world.client.request("PUT", ASSIGNMENTS, json=homework(), headers=headers)
 
-    assert rejection_of(response) == MALFORMED
+    assert rejection_of(response) == (400, "Idempotency-Key must be given once")
 
 
 def test_token_length_and_type_are_checked_before_the_key(world: Gateway) -> None:

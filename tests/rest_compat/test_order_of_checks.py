@@ -17,7 +17,6 @@ pytestmark = pytest.mark.sqlite_only
 LIMIT = 64 * 1024
 TOO_LONG = (413, "the body may have at most 65536 bytes")
 WRONG_TYPE = (415, "the content type must be application/json")
-NO_OBJECT = (400, "the body must be a JSON object")
 JSON = {"content-type": "application/json"}
 TEXT = {"content-type": "text/plain"}
 
@@ -39,32 +38,35 @@ def padded(content: bytes, length: int) -> bytes:
 
 # --- the body --------------------------------------------------------------------------------------
 
-NOT_JSON: dict[str, bytes] = {
-    "text": b"homework",
-    "half an object": b'{"bookIds": [1, 2]',
-    "two objects": b"{}{}",
-    "a comma too many": b'{"bookIds": [1,],}',
-    "single quotes": b"{'sessionId': 1}",
-    "a form": b"sessionId=1&bookIds=1",
-    "NaN": b'{"sessionId": NaN}',
-    "two byte order marks": b"\xef\xbb\xbf" * 2 + body(),
-    "invalid UTF-8": body(title="?").replace(b'"?"', b'"\xff"'),
-    "UTF-16": body().decode().encode("utf-16"),
-    "half a surrogate pair": body(title="?").replace(b'"?"', b'"\\ud800"'),
-    "a depth bomb": b"[" * 60_000,
-    "a closed depth bomb": b'{"a":' + b"[" * 30_000 + b"]" * 30_000 + b"}",
-    "a JSON array": b"[" + body() + b"]",
-    "a JSON string": b'"homework"',
-    "a JSON number": b"1",
-    "a JSON true": b"true",
+NOT_JSON: dict[str, tuple[bytes, str]] = {
+    "text": (b"homework", "line 1, column 1"),
+    "half an object": (b'{"bookIds": [1, 2]', "line 1, column 19"),
+    "two objects": (b"{}{}", "line 1, column 3"),
+    "a comma too many": (b'{\n "bookIds": [1,],}', "line 2, column 15"),
+    "single quotes": (b"{'sessionId': 1}", "line 1, column 2"),
+    "a form": (b"sessionId=1&bookIds=1", "line 1, column 1"),
+    "NaN": (b'{"sessionId": NaN}', "line 1, column 15"),
+    "two byte order marks": (b"\xef\xbb\xbf" * 2 + body(), "line 1, column 1"),
+    "invalid UTF-8": (body(title="?").replace(b'"?"', b'"\xff"'), "line 1, column 1"),
+    "UTF-16": (body().decode().encode("utf-16"), "line 1, column 1"),
+    "half a surrogate pair": (b'{"title": "\\ud800"}', "line 1, column 12"),
+    "a depth bomb": (b"[" * 60_000, "line 1, column 1026"),
+    "a closed depth bomb": (b'{"a":' + b"[" * 30_000 + b"]" * 30_000 + b"}", "line 1, column 1030"),
 }
 
 
-@pytest.mark.parametrize("content", NOT_JSON.values(), ids=NOT_JSON)
+@pytest.mark.parametrize(("content", "place"), NOT_JSON.values(), ids=NOT_JSON)
+def test_a_body_that_is_not_json_is_rejected(standing: Gateway, content: bytes, place: str) -> None:
+    response = standing.as_caregiver(1).put(ASSIGNMENTS, content=content, headers=JSON)
+
+    assert rejection_of(response) == (400, f"the body is not valid JSON: {place}")
+
+
+@pytest.mark.parametrize("content", [b"[" + body() + b"]", b'"homework"', b"1", b"true"])
 def test_a_body_that_is_not_a_json_object_is_rejected(standing: Gateway, content: bytes) -> None:
     response = standing.as_caregiver(1).put(ASSIGNMENTS, content=content, headers=JSON)
 
-    assert rejection_of(response) == NO_OBJECT
+    assert rejection_of(response) == (400, "the body must be a JSON object")
 
 
 ALL_MISSING = (404, "required and missing: bookIds, startDate, startTime, endDate, endTime, sessionId")

@@ -68,7 +68,7 @@ def test_a_key_in_use_is_a_conflict(world: Gateway) -> None:
         first = assign(world)
 
     assert is_assigned(first)
-    assert responses[0].status == 409
+    assert (responses[0].status, responses[0].headers["retry-after"]) == (409, "1")
     body = orjson.loads(responses[0].body)
     assert body["errors"][0]["extensions"].pop("requestId")
     assert body == {"errors": [{"message": STILL_RUNNING, "extensions": {"code": "IDEMPOTENCY_CONFLICT"}}]}

@@ -22,7 +22,7 @@ from app.care.errors import InvalidValue, RateLimited, ResponseTooLong
 from app.care.idempotency import KeyScope
 from app.engine.nodes import nodes_of
 from app.http.cors import AllowedOrigins
-from app.http.errors import Failure, RequestRejected, explain, request_error
+from app.http.errors import Failure, RequestRejected, explain, headers_of, request_error
 from app.http.idempotency import HEADER, read_key, run_once
 from app.http.messages import (
     HEADERS_OF_ERROR,
@@ -123,7 +123,7 @@ class Endpoint:
             failure, message = explain(error, request_id, logger)
             status = accepted.status(failure)
             body = orjson.dumps(request_error(message, failure, request_id))
-            return Reply(body, status, HEADERS_OF_STATUS.get(status, ()))
+            return Reply(body, status, headers_of(error) or HEADERS_OF_STATUS.get(status, ()))
 
     async def run(
         self, scope: Scope, receive: Receive, accepted: Accepted, context: Context
