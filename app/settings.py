@@ -263,7 +263,7 @@ class Settings(BaseSettings):
     identifier_limit: int | None = Field(None, ge=0, le=1_000_000)
     """maximum new client identifiers per caregiver, hour and process; 0: no limit; unset: 30 in production"""
     introspection: bool | None = None
-    """on or off: allow introspection of the schema; unset: in development only"""
+    """on or off: introspection of the schema, and names that errors suggest; unset: in development only"""
 
     recent_requests: int = Field(50, ge=0, le=1000)
     """last requests that development lists at /requests; 0: development does not measure requests"""

@@ -191,7 +191,8 @@ NONE = '<tr><td colspan="7">No request yet.</td></tr>'
 
 
 def row(request: RecentRequest) -> str:
-    operation = escape(" ".join(re.sub(r"^#.*", "", request.query, flags=re.MULTILINE).split())[:SHOWN])
+    text = " ".join(re.sub(r"^#.*", "", request.query, flags=re.MULTILINE).split())
+    operation = escape(text if len(text) <= SHOWN else f"{text[:SHOWN]}…")
     if request.role:
         link = graphiql_link(request.query, request.variables, request.role)
         operation = f'<a href="{escape(link)}">{operation}</a>'

@@ -32,6 +32,10 @@ def check_settings(installation: Installation) -> Iterator[Finding]:
     else:
         message = "CARE_ENV is development, and CARE_HOST accepts connections from other machines"
         yield failed("settings", message, "unset CARE_ENV, or listen on 127.0.0.1")
+    if settings.metrics_port == settings.port:
+        yield failed(
+            "settings", "CARE_METRICS_PORT is the port of the service", "use another port for metrics"
+        )
     if settings.metrics_port and not is_loopback(settings.metrics_host):
         message = f"metrics are served on {settings.metrics_host}, port {settings.metrics_port}"
         yield warning("settings", message, "allow only Prometheus to connect to that port")

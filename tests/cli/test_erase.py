@@ -98,7 +98,7 @@ def test_yes_skips_the_confirmation_and_the_id_erases_again(command: Command, se
     by_id = command("erase", "--id", "1", "--yes")
 
     assert (first.exit_code, first.output) == (0, f"{ERASED}\n{reminder(settings)}")
-    assert_rejected(by_name, "there is no such client")
+    assert_rejected(by_name, "there is no client with this user name (--id takes an id)")
     repeated = "client 1 is erased: 3 sessions, 0 answers, 0 feedbacks, 0 drafts\n"
     assert (by_id.exit_code, by_id.output) == (0, repeated + reminder(settings))
     assert run_read(settings.database, all_rows()) == after
@@ -107,10 +107,17 @@ def test_yes_skips_the_confirmation_and_the_id_erases_again(command: Command, se
 
 @starting_with(a_world)
 @pytest.mark.once_on_postgresql
-@pytest.mark.parametrize("who", [("--client", "caregiver-1"), ("--id", "9")])
-def test_an_unknown_client_is_rejected(command: Command, settings: Settings, who: tuple[str, str]) -> None:
-
-    assert_rejected(command("erase", *who, "--yes"), "there is no such client")
+@pytest.mark.parametrize(
+    ("who", "told"),
+    [
+        (("--client", "caregiver-1"), "there is no client with this user name (--id takes an id)"),
+        (("--id", "9"), "there is no client with this id"),
+    ],
+)
+def test_an_unknown_client_is_rejected(
+    command: Command, settings: Settings, who: tuple[str, str], told: str
+) -> None:
+    assert_rejected(command("erase", *who, "--yes"), told)
 
 
 # --- the files ---

@@ -189,16 +189,23 @@ def test_no_cell_is_a_formula_and_every_cell_can_be_read_back() -> None:
 
 @starting_with(a_world)
 @pytest.mark.once_on_postgresql
-@pytest.mark.parametrize("who", [("--client", "client-9"), ("--client", "caregiver-1"), ("--id", "9")])
+@pytest.mark.parametrize(
+    ("who", "told"),
+    [
+        (("--client", "client-9"), "this user name (--id takes an id)"),
+        (("--client", "caregiver-1"), "this user name (--id takes an id)"),
+        (("--id", "9"), "this id"),
+    ],
+)
 def test_an_unknown_client_is_rejected(
-    command: Command, settings: Settings, tmp_path: Path, who: tuple[str, str]
+    command: Command, settings: Settings, tmp_path: Path, who: tuple[str, str], told: str
 ) -> None:
     file = tmp_path / "own.json"
 
-    assert_rejected(command("export", *who, "--format", "json"), "there is no such client")
+    assert_rejected(command("export", *who, "--format", "json"), f"there is no client with {told}")
     rejected = command("export", *who, "--format", "json", "--output", str(file))
 
-    assert_rejected(rejected, "there is no such client")
+    assert_rejected(rejected, f"there is no client with {told}")
     assert not list(tmp_path.glob("own*"))
 
 

@@ -163,7 +163,7 @@ def test_a_client_is_found_by_user_name_or_id(
 def test_a_missing_client_is_an_error(database_url: str, user: str | None, number: int | None) -> None:
     load(database_url, [*a_world(), a_client(8, userName=None)])
 
-    with pytest.raises(AccountRejected, match=r"^there is no such client$"):
+    with pytest.raises(AccountRejected, match=r"^there is no client with this "):
         run_read(database_url, finding_client(user, number))
 
 

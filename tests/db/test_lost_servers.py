@@ -62,6 +62,19 @@ def test_the_error_names_each_host_without_the_password(database_url: str) -> No
     assert (urlsplit(database_url).password or "") not in str(refused.value)
 
 
+def test_a_wrong_password_is_named(database_url: str) -> None:
+    parts = urlsplit(database_url)
+    wrong = parts._replace(netloc=parts.netloc.replace(f":{parts.password}@", ":wrong@")).geturl()
+
+    with pytest.raises(DatabaseError) as rejected:
+        asyncio.run(open_database(wrong))
+
+    assert str(rejected.value) == (
+        f"the PostgreSQL database cannot be opened: 127.0.0.1:{parts.port} rejects the password "
+        "(check it; only this user may be able to read the file of PGPASSFILE)"
+    )
+
+
 def test_a_read_only_server_is_rejected(database_url: str) -> None:
     async def use(db: Database) -> None:
         name = urlsplit(database_url).path[1:]

@@ -134,7 +134,7 @@ def test_each_request_is_listed_with_the_operation_that_it_ran(demo: Gateway) ->
         stream_id = stream.response.headers["x-request-id"]
         listed = rows(demo)
 
-    one = " ".join(CAREGIVER_ASSIGNMENT.split())[:80]
+    one = " ".join(CAREGIVER_ASSIGNMENT.split())[:80] + "…"
     assert [line[:-1] for line in listed[:1]] == [
         ["POST /graphql", "subscription { reminderDue { id } }", "200", listed[0][3]]
     ]
@@ -142,7 +142,7 @@ def test_each_request_is_listed_with_the_operation_that_it_ran(demo: Gateway) ->
     assert listed[1:] == [
         [f"GET {SESSIONS}?time-state=RUNNING", "", "401", "", "mine"],
         [f"GET {ASSIGNMENTS}/1", one, "200", listed[2][3], "mine"],
-        ["POST /graphql", ONE[:80], "200", str(cost), "mine"],
+        ["POST /graphql", ONE[:80] + "…", "200", str(cost), "mine"],
     ]
     assert listed[2][3].isdigit()
 

@@ -311,6 +311,7 @@ def test_production_disables_introspection_suggestions_and_cost_reports() -> Non
 
     assert found == EngineOptions(found.limits, introspection=False, suggestions=False, reports_cost=False)
     assert found.limits is not None
+    assert not engine_options_of(Settings(env=Environment.DEVELOPMENT, introspection=False)).suggestions
 
 
 # --- production ------------------------------------------------------------------------------------
