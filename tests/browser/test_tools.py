@@ -202,6 +202,9 @@ def test_the_page_says_which_token_the_service_rejected(served: Served, page: Pa
     page.click(RUN)
     page.until(f"{status} === ''")
 
+    page.evaluate(EDITED["request-headers"].replace("getValue()", "setValue('eyJhbGciOi')"))
+    page.until(f"{status}.startsWith('Headers must be JSON')")
+
 
 def test_the_documentation_begins_at_its_title(served: Served, page: Page) -> None:
     opened_graphiql(served, page)

@@ -26,8 +26,7 @@ function curl({ query, variables, headers }, document, operationName) {
 }
 
 function link({ query, variables, headers }) {
-  const kind = kindOfToken(headers);
-  return location.origin + graphiqlLink({ query, variables, role: roles.includes(kind) && kind });
+  return location.origin + graphiqlLink({ query, variables, role: kindOfToken(headers) });
 }
 
 export function Sharing() {

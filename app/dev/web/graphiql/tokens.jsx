@@ -25,6 +25,7 @@ export function noteToken({ errors }, headers) {
 }
 
 function problemOf(headers, kind) {
+  if (headers?.trim() && parsed(headers) === undefined) return `Headers must be JSON: { "Authorization": "bearer <token>" }`;
   if (!hasToken(headers)) return "Not signed in: Headers contains no token.";
   if (!rejected.has(JSON.stringify(parsed(headers)))) return null;
   const remedy = kind === OWN ? "Paste another one into Headers." : "Reload the page for a new one.";
@@ -46,6 +47,8 @@ export function parsed(text) {
   }
 }
 
+let own = TEMPLATE; // headers with another token than a role's, while the page is open
+
 export function TokenChoice() {
   const { tabs, activeTabIndex, queryEditor, headerEditor } = useGraphiQL(
     pick("tabs", "activeTabIndex", "queryEditor", "headerEditor"),
@@ -54,16 +57,17 @@ export function TokenChoice() {
   const { headers } = tabs[activeTabIndex];
   const kind = kindOfToken(headers);
   useChanges();
-  const write = (headers) => {
-    headerEditor.setValue(headers);
-    updateActiveTabValues({ headers });
+  const write = (chosen) => {
+    if (kind === OWN) own = headers;
+    headerEditor.setValue(chosen);
+    updateActiveTabValues({ headers: chosen });
   };
   const choose = (role) => {
     write(headersFor(role));
     focusQuery(queryEditor);
   };
   const writeOwn = () => {
-    if (kind !== OWN) write(TEMPLATE);
+    if (kind !== OWN) write(own);
     document.querySelector(".graphiql-editor-tools [data-name=headers]").click();
     headerEditor.setPosition({ lineNumber: 2, column: TEMPLATE.split("\n")[1].length });
     setTimeout(() => headerEditor.focus()); // after it is shown

@@ -29,7 +29,7 @@ for (const button of all("[data-copy]")) copies(button, async () => (await fetch
 
 // ---- The filter of the schema's index
 
-const NO_RESULTS = "No results";
+const NO_RESULTS = "No results. Try a shorter word.";
 const filter = document.querySelector("[data-filter]");
 filter?.addEventListener("input", () => {
   const words = filter.value.trim().toLowerCase();
