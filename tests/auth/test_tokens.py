@@ -68,10 +68,10 @@ def test_a_websocket_rejects_a_bad_token(
     with caplog.at_level(logging.DEBUG):
         with connected(with_accounts.as_anonymous()) as listener:
             listener.send(type="connection_init", payload={"Authorization": f"bearer {token}"})
-            assert listener.receive_close() == (4403, "Forbidden")
+            assert listener.receive_close() == (4403, "the bearer token is not valid")
         with connected(with_accounts.with_token(token)) as listener:
             listener.send(type="connection_init")
-            assert listener.receive_close() == (4403, "Forbidden")
+            assert listener.receive_close() == (4403, "the bearer token is not valid")
 
     assert_not_logged(token, caplog)
 

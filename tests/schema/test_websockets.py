@@ -20,7 +20,7 @@ pytestmark = pytest.mark.sqlite_only
 
 SUBSCRIPTION = "subscription { assignmentChanged { id } }"
 VIEWER = "{ viewer { role } }"
-BAD_TOKEN = (4403, "Forbidden")
+NOT_SIGNED_IN = "sign in with a valid bearer token"
 
 
 @pytest.fixture
@@ -54,22 +54,30 @@ def test_the_token_of_the_first_message_replaces_that_of_the_header(unchanged: G
 
 
 @pytest.mark.parametrize(
-    "payload",
-    [None, {}, {"authorization": "bearer x"}, {"authorization": "x"}, {"authorization": 1}, {"token": "x"}],
+    ("payload", "reason"),
+    [
+        (None, NOT_SIGNED_IN),
+        ({}, NOT_SIGNED_IN),
+        ({"token": "x"}, NOT_SIGNED_IN),
+        ({"headers": {"authorization": "bearer x"}}, NOT_SIGNED_IN),
+        ({"authorization": "bearer x"}, "the bearer token is not valid"),
+        ({"authorization": "x"}, "the Authorization header must read: bearer <token>"),
+        ({"authorization": 1}, "the Authorization header must read: bearer <token>"),
+    ],
 )
-def test_a_websocket_needs_a_valid_token(unchanged: Gateway, payload: object) -> None:
+def test_a_websocket_needs_a_valid_token(unchanged: Gateway, payload: object, reason: str) -> None:
     """In development as well."""
     with connected(unchanged.as_anonymous()) as listener:
         listener.send(type="connection_init", payload=payload)
 
-        assert listener.receive_close() == BAD_TOKEN
+        assert listener.receive_close() == (4403, reason)
 
 
 def test_a_websocket_needs_an_account(unchanged: Gateway) -> None:
     with connected(unchanged.as_client(77)) as listener:
         listener.send(type="connection_init")
 
-        assert listener.receive_close() == BAD_TOKEN
+        assert listener.receive_close() == (4403, "there is no enabled account for this token")
 
 
 def test_a_websocket_without_a_first_message_is_closed(

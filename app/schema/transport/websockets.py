@@ -18,7 +18,6 @@ from starlette.types import Scope
 from starlette.websockets import WebSocket, WebSocketDisconnect, WebSocketState
 from strawberry import UNSET
 from strawberry.asgi import ASGIWebSocketAdapter, GraphQL
-from strawberry.exceptions import ConnectionRejectionError
 from strawberry.http.exceptions import NonJsonMessageReceived, NonTextMessageReceived, WebSocketDisconnected
 from strawberry.subscriptions import GRAPHQL_TRANSPORT_WS_PROTOCOL
 from strawberry.subscriptions.protocols.graphql_transport_ws.handlers import (
@@ -139,6 +138,8 @@ class Handler(BaseGraphQLTransportWSHandler[Connection, None]):
             await super().handle_message(message)
         except (DatabaseUnavailable, CannotVerify) as fault:
             await self.websocket.close(TRY_AGAIN_LATER, explain(fault, self.request_id, logger)[1])
+        except CareError as rejection:
+            await self.websocket.close(FORBIDDEN, str(rejection))
         finally:
             message.clear()  # frees memory; Strawberry keeps it until the next message
 
@@ -275,12 +276,7 @@ class WebsocketView(GraphQL[Connection, None]):
         return Connection(scope, request_id_of(scope), header(scope, b"authorization"))
 
     async def on_ws_connect(self, context: Connection) -> Any:
-        try:
-            await context.sign_in()
-        except CannotVerify:
-            raise  # the token may be valid
-        except CareError as rejection:
-            raise ConnectionRejectionError from rejection
+        await context.sign_in()
         return UNSET
 
     def decode_json(self, data: str | bytes) -> object:
