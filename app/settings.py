@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from functools import cached_property
-from typing import Annotated, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 from zoneinfo import ZoneInfo
 
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationError, ValidationInfo
@@ -329,10 +329,13 @@ def read_settings() -> Settings:
     try:
         return Settings()
     except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        reason = first["msg"].removeprefix("Value error, ").replace("Input should be", "must be")
-        name = variable(str(first["loc"][0]))
-        raise SettingsError(f"{name} {reason.partition(', unable to')[0]}") from None
+        faults = error.errors(include_url=False, include_input=False)
+        raise SettingsError("; ".join(map(sentence_of, faults))) from None
+
+
+def sentence_of(fault: Mapping[str, Any]) -> str:
+    reason = fault["msg"].removeprefix("Value error, ").replace("Input should be", "must be")
+    return f"{variable(str(fault['loc'][0]))} {reason.partition(', unable to')[0]}"
 
 
 def unknown_variables(environment: Mapping[str, str]) -> list[str]:

@@ -269,6 +269,17 @@ def test_an_invalid_value_is_rejected(
     assert str(error.value) == f"{name} {reason}"
 
 
+def test_all_invalid_values_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CARE_IDENTIFIER_LIMIT", "-1")
+    monkeypatch.setenv("CARE_RATE_LIMIT", "-1")
+
+    with pytest.raises(SettingsError) as error:
+        read_settings()
+
+    reason = "must be greater than or equal to 0"
+    assert str(error.value) == f"CARE_RATE_LIMIT {reason}; CARE_IDENTIFIER_LIMIT {reason}"
+
+
 MISSPELT = {
     "CARE_DATABSE_URL": "CARE_DATABASE_URL",
     "CARE_DATABASE_URI": "CARE_DATABASE_URL",
