@@ -40,6 +40,6 @@ def length_of(*texts: str | None) -> int:
     return sum(len(text.encode(errors="replace")) for text in texts if text)
 
 
-def check_moment(member: str, moment: datetime, place: str = "") -> None:
+def check_moment(member: str, moment: datetime, index: int | None = None) -> None:
     if not is_storable(moment):
-        raise InvalidValue(member, "must lie between the years 1900 and 2999", place)
+        raise InvalidValue(member, "must lie between the years 1900 and 2999", index)

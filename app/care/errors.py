@@ -104,10 +104,9 @@ class EventsExpired(CareError):
 
 
 class Rejected(CareError):
-    """A correctable problem with the input; names its members."""
+    """A correctable problem with the input; names its members, as in `bookIds` or `bookIds.1`."""
 
     code: ClassVar[UserErrorCode]
-    place: str = ""  # of the item of a list, for the contract whose errors have only a message
 
     def __init__(self, message: str, *members: str) -> None:
         super().__init__(message)
@@ -128,9 +127,8 @@ class InvalidValue(Rejected):
 
     code = UserErrorCode.UNREADABLE
 
-    def __init__(self, member: str, reason: str, place: str = "") -> None:
-        super().__init__(f"{member} {reason}", member)
-        self.place = place
+    def __init__(self, member: str, reason: str, index: int | None = None) -> None:
+        super().__init__(f"{member} {reason}", member if index is None else f"{member}.{index}")
 
 
 class NotFound(Rejected):
@@ -138,9 +136,8 @@ class NotFound(Rejected):
 
     code = UserErrorCode.NOT_FOUND
 
-    def __init__(self, what: str, *members: str, place: str = "") -> None:
+    def __init__(self, what: str, *members: str) -> None:
         super().__init__(f"{what} not found", *members)
-        self.place = place
 
 
 class NotRunning(Rejected):

@@ -87,10 +87,9 @@ def check_reminders(
     if len(moments) > MAX_REMINDERS:
         raise InvalidValue(member, f"may hold at most {MAX_REMINDERS} moments")
     for index, moment in enumerate(moments):
-        place = f"{member}[{index}]"
-        check_moment(member, moment, place)
+        check_moment(member, moment, index)
         if moment < start or (end is not None and moment > end):
-            raise InvalidValue(member, "must lie between startDate and endDate", place)
+            raise InvalidValue(member, "must lie between startDate and endDate", index)
 
 
 @repeatable
@@ -137,8 +136,8 @@ def choosing_books(
     was ever assigned."""
     if len(found) < len(values["books"]):
         known = {row[0] for row in found}
-        place = next(index for index, each in enumerate(homework.book_ids) if each not in known)
-        raise NotFound("book", f"{within}bookIds", place=f"{within}bookIds[{place}]")
+        index = next(index for index, each in enumerate(homework.book_ids) if each not in known)
+        raise NotFound("book", f"{within}bookIds.{index}")
     if not all([is_assigned for _, is_assigned in found]):
         yield MARK_BOOKS_ASSIGNED, values
 

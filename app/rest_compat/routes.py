@@ -113,8 +113,7 @@ def build_legacy(
         payload = await schema.resolve(ASSIGN_HOMEWORK, {"input": homework}, ctx)
         if errors := payload.user_errors:
             first = errors[0]
-            message = f"{first.message}: {first.place}" if first.place else first.message
-            raise RequestRejected(message, BY_CODE[first.code])
+            raise RequestRejected(first.message + place_of(first.field), BY_CODE[first.code])
         return {"message": payload.message}
 
     async def list_page(ctx: Context, scope: Scope, document: str, body: bodies.Body) -> dict[str, Any]:
@@ -145,6 +144,11 @@ def build_legacy(
         await send_reply(scope, send, reply, request_id)
 
     return legacy
+
+
+def place_of(path: list[str] | None) -> str:
+    """Names the item of a list, as in `: bookIds[1]`; the message itself names a member."""
+    return f": {path[0]}[{path[1]}]" if path and len(path) > 1 else ""
 
 
 async def respond(scope: Scope, receive: Receive, methods: Handlers) -> Reply:

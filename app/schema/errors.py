@@ -24,12 +24,12 @@ QUOTE_BEFORE = re.compile(r"(?<=Value )'.*' (?=does not exist in '\w+' enum)", r
 class UserError:
     code: UserErrorCode = strawberry.field(description="Reason for the rejection.")
     field: list[str] | None = strawberry.field(
-        description="Path of the invalid field in `input`; for an answer, `answers` and the question id."
+        description="Path of the invalid field in `input`, in a list with the index: `bookIds`, `1`. "
+        "For an answer, `answers` and the question id."
     )
     message: str = strawberry.field(
         description="A fixed message for developers, without input values. Show users your own text."
     )
-    place: strawberry.Private[str] = ""
 
 
 def user_errors(rejection: Rejected) -> list[UserError]:
@@ -41,10 +41,7 @@ def user_errors(rejection: Rejected) -> list[UserError]:
             for each in rejection.wrong
         ]
     paths: list[list[str] | None] = [member.split(".") for member in rejection.members] or [None]
-    return [
-        UserError(code=rejection.code, field=path, message=rejection.message, place=rejection.place)
-        for path in paths
-    ]
+    return [UserError(code=rejection.code, field=path, message=rejection.message) for path in paths]
 
 
 def path_of_answer(wrong: WrongAnswer) -> list[str]:

@@ -32,16 +32,21 @@ REFUSED: dict[str, tuple[dict[str, Any], str, str, str]] = {
         "bookIds",
         "bookIds may hold at most 50 books",
     ),
-    "an unknown book": ({"bookIds": ["99"]}, "NOT_FOUND", "bookIds", "book not found"),
-    "an unknown book among known": ({"bookIds": ["1", "99", "2"]}, "NOT_FOUND", "bookIds", "book not found"),
+    "an unknown book": ({"bookIds": ["99"]}, "NOT_FOUND", "bookIds.0", "book not found"),
+    "an unknown book among known": (
+        {"bookIds": ["1", "99", "2"]},
+        "NOT_FOUND",
+        "bookIds.1",
+        "book not found",
+    ),
     "the id of a session": (
         {"bookIds": [global_id("Session", 1)]},
         "NOT_FOUND",
-        "bookIds",
+        "bookIds.0",
         "book not found",
     ),
-    "a book id behind the largest": ({"bookIds": [str(2**63)]}, "NOT_FOUND", "bookIds", "book not found"),
-    "a book id of 20 digits": ({"bookIds": ["1", str(10**19)]}, "NOT_FOUND", "bookIds", "book not found"),
+    "a book id behind the largest": ({"bookIds": [str(2**63)]}, "NOT_FOUND", "bookIds.0", "book not found"),
+    "a book id of 20 digits": ({"bookIds": ["1", str(10**19)]}, "NOT_FOUND", "bookIds.1", "book not found"),
     "an empty book id": ({"bookIds": [""]}, "INCOMPLETE", "bookIds", "required and missing: bookIds"),
     "a blank book id behind another": (
         {"bookIds": ["1", " "]},
@@ -89,13 +94,13 @@ REFUSED: dict[str, tuple[dict[str, Any], str, str, str]] = {
     "a reminder before the start": (
         {"remindDates": [END, "2026-11-20T07:59:59Z"]},
         "UNREADABLE",
-        "remindDates",
+        "remindDates.1",
         "remindDates must lie between startDate and endDate",
     ),
     "a reminder after the end": (
         {"remindDates": ["2026-11-28T20:00:00.000001Z"]},
         "UNREADABLE",
-        "remindDates",
+        "remindDates.0",
         "remindDates must lie between startDate and endDate",
     ),
     "a closed session": ({"sessionId": "3"}, "NOT_RUNNING", "sessionId", "the session is not running"),
@@ -125,7 +130,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str, str, str]] = {
     "a closed session and an unknown book": (
         {"sessionId": "3", "bookIds": ["99"]},
         "NOT_FOUND",
-        "bookIds",
+        "bookIds.0",
         "book not found",
     ),
 }
@@ -154,7 +159,7 @@ def test_correctable_errors_are_user_errors_and_nothing_is_written(world: Gatewa
                 "assignHomework": {
                     "message": None,
                     "assignments": [],
-                    "userErrors": [{"code": code, "field": [member], "message": message}],
+                    "userErrors": [{"code": code, "field": member.split("."), "message": message}],
                 }
             }
         }

@@ -73,22 +73,22 @@ def test_correctable_errors_of_an_extension_are_user_errors(world: Gateway) -> N
     check_refusals(world, "extendAssignment", {"assignmentId": "2", "endDate": END}, OF_EXTENDING)
 
 
-def of_reminders(moments: list[str], reason: str) -> Refusal:
-    return {"remindDates": moments}, "UNREADABLE", "remindDates", f"remindDates {reason}"
+def of_reminders(moments: list[str], reason: str, place: str = "remindDates") -> Refusal:
+    return {"remindDates": moments}, "UNREADABLE", place, f"remindDates {reason}"
 
 
 OUTSIDE = "must lie between startDate and endDate"
 OF_REMINDING: dict[str, Refusal] = {
     **OF_ALL,
-    "a reminder before the start": of_reminders(["2026-11-12T08:59:59.999999Z"], OUTSIDE),
-    "a reminder behind the end": of_reminders(["2026-11-26T09:00:00.000001Z"], OUTSIDE),
-    "one of two outside": of_reminders(["2026-11-22T09:00:00Z", END], OUTSIDE),
+    "a reminder before the start": of_reminders(["2026-11-12T08:59:59.999999Z"], OUTSIDE, "remindDates.0"),
+    "a reminder behind the end": of_reminders(["2026-11-26T09:00:00.000001Z"], OUTSIDE, "remindDates.0"),
+    "one of two outside": of_reminders(["2026-11-22T09:00:00Z", END], OUTSIDE, "remindDates.1"),
     "51 reminders": of_reminders(
         [f"2026-11-22T09:{n:02}:00Z" for n in range(51)], "may hold at most 50 moments"
     ),
     "a reminder 51 times": of_reminders(["2026-11-22T09:00:00Z"] * 51, "may hold at most 50 moments"),
-    "a reminder before 1900": of_reminders([TOO_EARLY], OUT_OF_TIME),
-    "a reminder after 2999": of_reminders([TOO_LATE], OUT_OF_TIME),
+    "a reminder before 1900": of_reminders([TOO_EARLY], OUT_OF_TIME, "remindDates.0"),
+    "a reminder after 2999": of_reminders([TOO_LATE], OUT_OF_TIME, "remindDates.0"),
 }
 
 

@@ -112,8 +112,8 @@ def moments(many: int) -> list[str]:
     return [f"2026-12-02T10:{n:02}:00Z" for n in range(many)]
 
 
-NO_BOOK = ("bookIds", "book not found", "NOT_FOUND")
-REMINDERS = ("remindDates", "homework.remindDates must lie between startDate and endDate")
+NO_BOOK = ("bookIds.1", "book not found", "NOT_FOUND")
+REMINDERS = ("remindDates.0", "homework.remindDates must lie between startDate and endDate")
 OF_HOMEWORK: dict[str, Refusal] = {
     "no books": in_homework(
         {"bookIds": []}, "bookIds", "required and missing: homework.bookIds", "INCOMPLETE"
@@ -130,7 +130,7 @@ OF_HOMEWORK: dict[str, Refusal] = {
         {"bookIds": ["1"] * 51}, "bookIds", "homework.bookIds may hold at most 50 books"
     ),
     "an unknown book": in_homework({"bookIds": ["1", "99"]}, *NO_BOOK),
-    "the id of a client": in_homework({"bookIds": [global_id("Client", 1)]}, *NO_BOOK),
+    "the id of a client": in_homework({"bookIds": ["1", global_id("Client", 1)]}, *NO_BOOK),
     "a retired book": in_homework({"bookIds": ["1", "4"]}, *NO_BOOK),
     "an end before the start": in_homework(
         {"endDate": "2026-12-01T08:59:59Z"}, "endDate", "homework.endDate is before startDate"
