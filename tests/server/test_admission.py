@@ -102,6 +102,25 @@ def test_a_standing_queue_is_shorter_than_a_burst() -> None:
     assert [admission.rejects(each) for each in (busy, polite, Budget())] == [True, False, False]
 
 
+def test_a_queue_stands_until_it_is_empty() -> None:
+    admission = AdmissionControl(Settings(env=Environment.DEVELOPMENT, most_requests=1000))
+    busy, waiting = Budget(), MOST_POLITE + 2
+    received(admission, busy, waiting)
+    admission.turns.slice_start = admission.last_idle
+
+    for _ in range(100):
+        admission.turns.slice_start += 0.005
+        admission.dequeue(busy)
+        received(admission, busy)
+    assert admission.rejects(busy)
+
+    for _ in range(waiting):
+        admission.turns.slice_start += 0.005
+        admission.dequeue(busy)
+    received(admission, busy, waiting)
+    assert not admission.rejects(busy)
+
+
 def test_many_people_may_sign_in_from_one_address() -> None:
     admission = AdmissionControl(Settings(env=Environment.DEVELOPMENT, most_requests=200))
     clinic, busy = admission.budgets.of_address("192.0.2.1"), Budget()
@@ -172,6 +191,13 @@ def test_a_viewer_with_too_many_unsent_bytes_is_rejected(admission: AdmissionCon
     connections[0].release()
     connections[1].release()
     assert not admission.rejects(slow)
+
+
+def test_a_viewer_with_one_long_response_that_is_read_slowly_is_accepted(admission: AdmissionControl) -> None:
+    viewer = Budget()
+
+    assert Unsent().hold(viewer, 30 * 1024 * 1024)
+    assert not admission.rejects(viewer)
 
 
 def test_the_viewer_of_a_known_token_is_known_before_the_request_runs() -> None:
