@@ -2,6 +2,7 @@
 test."""
 
 import asyncio
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -13,7 +14,7 @@ from uvicorn.server import ServerState
 from app.care.budgets import Budget
 from app.server.admission import AdmissionControl
 from app.server.protocol import EdgeProtocol
-from app.server.timeouts import MIN_PROGRESS, RESPONSE, TimedProtocol
+from app.server.timeouts import IDLE, MIN_PROGRESS, RESPONSE, TimedProtocol
 from app.settings import Environment, Settings
 
 UNSENT = 10 * MIN_PROGRESS
@@ -52,6 +53,25 @@ def test_a_client_that_reads_enough_has_it_again() -> None:
 
 def test_a_client_that_reads_too_little_has_it_once() -> None:
     assert ends_at(sending(UNSENT), *[MIN_PROGRESS // 16] * 60) == 15
+
+
+def test_a_request_that_is_read_at_the_last_moment_keeps_its_connection() -> None:
+    one, timers = sending(0), list[tuple[float, Callable[[], None]]]()
+    one.flow, one.phase, one.phase_since = SimpleNamespace(read_paused=False), IDLE, 0
+    one.loop = SimpleNamespace(call_later=lambda seconds, call: timers.append((seconds, call)))
+    ended: list[int] = []
+    one.on_timeout = lambda: ended.append(one.clock)
+
+    one.clock = 5
+    one.check_timeout()
+    one.phase_since = one.clock  # the request is read and answered
+    timers[-1][1]()
+    assert (ended, timers[-1][0]) == ([], 5)
+
+    one.clock = 10
+    one.check_timeout()
+    timers[-1][1]()
+    assert ended == [10]
 
 
 @pytest.mark.parametrize("is_deferred", [True, False])
