@@ -7,6 +7,7 @@ import pytest
 
 from app.care.budgets import MAX_UNSENT, MOST_POLITE, Budget, Budgets, Unsent
 from app.server.admission import AdmissionControl
+from app.server.incomplete import IncompleteRequests
 from app.settings import Environment, Settings
 
 Request = asyncio.Task[None]
@@ -223,3 +224,20 @@ def test_strangers_share_the_budget_of_their_address_or_network() -> None:
     assert of("2001:db8:1:2::7") is of("2001:db8:1:2:3::8")
     assert of("2001:db8:1:2::7") is not of("2001:db8:1:3::7")
     assert of("2001:db8::7") is of("2001:db8::8")
+
+
+def test_a_long_request_makes_as_many_older_ones_leave_as_it_needs() -> None:
+    incomplete = IncompleteRequests(most_bytes=10)
+
+    class Connection:
+        def make_room(self) -> None:
+            incomplete.remove(self)
+
+    *older, newest = (Connection() for _ in range(5))
+    for each in older:
+        incomplete.set_size(each, 2)
+
+    incomplete.set_size(newest, 7)
+
+    assert incomplete.sizes == {older[3]: 2, newest: 7}
+    assert incomplete.bytes == 9
