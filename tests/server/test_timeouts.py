@@ -27,8 +27,10 @@ def sending(unsent: int) -> Any:
     one.now = lambda: one.clock
     one.transport = SimpleNamespace(get_write_buffer_size=lambda: one.size)
     one.timeout, one.timeout_keep_alive, one.phase = 15, 5, RESPONSE
+    one.unsent = one.unsent_since = 0
+    one.flow = SimpleNamespace(pause_writing=lambda: None, read_paused=False)
     one.size = unsent
-    one.note_unsent()
+    one.pause_writing()
     return one
 
 
@@ -57,7 +59,7 @@ def test_a_client_that_reads_too_little_has_it_once() -> None:
 
 def test_a_request_that_is_read_at_the_last_moment_keeps_its_connection() -> None:
     one, timers = sending(0), list[tuple[float, Callable[[], None]]]()
-    one.flow, one.phase, one.phase_since = SimpleNamespace(read_paused=False), IDLE, 0
+    one.phase, one.phase_since = IDLE, 0
     one.loop = SimpleNamespace(call_later=lambda seconds, call: timers.append((seconds, call)))
     ended: list[int] = []
     one.on_timeout = lambda: ended.append(one.clock)
