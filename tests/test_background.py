@@ -21,7 +21,7 @@ from app.db.drivers.sqlite import SqliteDatabase
 from app.events.dispatcher import dispatch
 from app.events.notifications import Notifier
 from app.main import create_app
-from app.server.background import keep_running
+from app.server.background import Vitals, keep_running
 from app.settings import Settings
 from app.telemetry.metrics import server as metrics_server
 from app.telemetry.metrics.server import FOLDER, serve_tcp, start_aggregator
@@ -303,3 +303,12 @@ def test_requests_are_answered_without_the_thread_that_exports_spans(
 
     assert responses == [{"data": {"sessions": {"totalCount": 4}}}] * 5
     assert "Queue full, dropping Span." in caplog.messages
+
+
+def test_a_part_that_fails_before_the_process_can_be_ended_ends_it_later() -> None:
+    vitals, ends = Vitals(), list[str]()
+    vitals.fail("the writer", RuntimeError())
+
+    vitals.on_failure(lambda: ends.append(vitals.failed_part))
+
+    assert ends == ["the writer"]

@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from app.db.audit.chain import MAX_SEALED
-from app.db.audit.records import recording
+from app.db.audit.records import as_text, recording
+from app.schema.types.scalars import global_id
 from tests.audit.audit_log import audit_rows
 from tests.audit.test_chain import records
 from tests.callers import Gateway
@@ -116,6 +117,21 @@ def test_a_caregiver_sees_only_events_of_the_own_sessions(used: Gateway) -> None
         ("CAREGIVER", "closeSession"),
         ("CLIENT", "assignments"),
     ]
+
+
+def test_a_record_about_several_clients_shows_only_rows_of_the_listed_one(gateway: Gateway) -> None:
+    gateway.import_records(a_world())
+    about = as_text([(1, 1, {"answerSets": [1]}), (1, 2, {"answerSets": [3]})])
+    assert gateway.client.portal is not None
+    gateway.client.portal.call(gateway.database.write, recording(records(1, about)))
+    caregiver = gateway.as_caregiver(1)
+
+    listed = {client: caregiver.data(EVENTS, client=client)["auditEvents"]["nodes"] for client in ("1", "2")}
+
+    assert {client: [one["answerSetIds"] for one in nodes] for client, nodes in listed.items()} == {
+        "1": [[global_id("AnswerSet", 1)]],
+        "2": [[global_id("AnswerSet", 3)]],
+    }
 
 
 SAVE = """mutation { saveAnswers(input: { assignmentId: 2, revision: 0, answers: [] }) {

@@ -247,6 +247,16 @@ def test_beyond_the_limit_only_the_number_of_rejections_is_recorded(gateway: Gat
     assert audited(database) == [*each, *others, more(2, 15), each[0]]
 
 
+@pytest.mark.sqlite_only
+def test_rejections_of_a_caregiver_hide_none_of_a_client_with_the_same_id(gateway: Gateway) -> None:
+    probe(gateway.as_caregiver(1), MAX_REJECTIONS + 1)
+    send(gateway.as_client(1), "{ session(id: 999) { title } }")
+
+    assert audited(gateway.settings.database)[MAX_REJECTIONS:] == [
+        ("CLIENT", 1, "session", "NOT_FOUND", named(sessions=[999]))
+    ]
+
+
 CLOSE = "mutation { closeSession(input: { sessionId: 1 }) { userErrors { code } } }"
 
 

@@ -1,5 +1,7 @@
 """Promise: operators can list and verify the audit log, and their own commands are recorded in it."""
 
+from datetime import UTC, datetime, timedelta
+
 import orjson
 import pytest
 
@@ -63,6 +65,16 @@ def test_records_can_be_filtered(
     result = command("audit", "list", *words)
 
     assert [orjson.loads(line)["id"] for line in result.stdout.splitlines()] == found
+
+
+def test_a_day_begins_at_midnight(command: Command, settings: Settings) -> None:
+    midnight = datetime(2026, 11, 22, tzinfo=UTC)
+    for moment in (midnight - timedelta(microseconds=1), midnight):
+        run_write(settings.database, recording(records(1, moment=moment)))
+
+    result = command("audit", "list", "--since", "2026-11-22")
+
+    assert [orjson.loads(line)["id"] for line in result.stdout.splitlines()] == [2]
 
 
 def test_rejected_requests_can_be_listed_alone(command: Command, settings: Settings) -> None:

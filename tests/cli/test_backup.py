@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from app.db.admin.backup import copy_sqlite
+from app.db.admin.backup import copy_sqlite, marker_of
 from app.db.drivers.interface import sqlite_path
 from app.settings import Settings
 from tests.callers import load
@@ -41,6 +41,7 @@ def test_a_backup_is_a_complete_and_private_copy(command: Command, settings: Set
     assert result.stdout == f"{file}: {file.stat().st_size:,} bytes, integrity checked\n"
     assert raw.row_counts(f"sqlite:///{file}") == raw.row_counts(settings.database)
     assert (files_beside(file), file.stat().st_mode & 0o777) == ([file.name], 0o600)
+    assert marker_of(sqlite_path(settings.database)).exists()  # for the metric
 
 
 @on_sqlite
@@ -212,6 +213,7 @@ def test_a_damaged_database_is_rejected_and_replaces_no_backup(
 
     assert_rejected(rejected, f"the database is damaged and was not backed up: {reason}")
     assert (files_beside(file), file.read_text()) == ([file.name], "an older one")
+    assert not marker_of(sqlite_path(settings.database)).exists()
 
 
 @pytest.mark.parametrize("kind", ["postgresql"], indirect=True)

@@ -12,6 +12,7 @@ import pytest
 from app.care.own_data import HEADER, as_csv
 from app.db.interchange.dump import SESSIONS_AT_ONCE
 from app.settings import Settings
+from tests.audit.audit_log import audit_rows
 from tests.callers import load
 from tests.cli.conftest import Command, assert_rejected
 from tests.factories import (
@@ -220,3 +221,4 @@ def test_an_output_file_that_cannot_be_written_is_reported(
 
     sentence = f"Error: Could not open file '{file}': No such file or directory\n"
     assert (rejected.exit_code, rejected.stdout, rejected.stderr) == (1, "", sentence)
+    assert [one.operation for one in audit_rows(settings.database)] == ["export"]  # before any output

@@ -123,6 +123,20 @@ def test_days_on_which_the_service_did_not_run_make_the_state_unknown(
 
 
 @pytest.mark.sqlite_only
+def test_the_five_newest_gaps_are_listed(command: Command, settings: Settings, now: datetime) -> None:
+    days = [midnight(now) - number * DAY for number in range(8, 0, -1)]
+    hour, end = timedelta(hours=1), now + timedelta(minutes=2)
+    ran = [*((day + hour, day + DAY) for day in days[:-1]), (days[-1] + hour, end)]
+    run_write(settings.database, storing_usage([], ran))
+
+    result = command("legacy", "report")
+
+    assert [line.strip() for line in result.stdout.splitlines() if "not counted:" in line] == [
+        f"not counted: {day:%Y-%m-%d} 00:00 to {day:%Y-%m-%d} 01:00" for day in days[-5:]
+    ]
+
+
+@pytest.mark.sqlite_only
 def test_paths_without_calls_may_be_switched_off(command: Command, settings: Settings, now: datetime) -> None:
     old = [calls(LIST_CLIENT_SESSIONS, "mobile-app", 7, now - 31 * DAY, "CLIENT")]
     run_write(settings.database, storing_usage(old, days_since(now, 40)))

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from app.db.admin.sequences import skipping_ids
-from app.db.admin.tombstones import Mark, reading_tombstones, saving_tombstone
+from app.db.admin.tombstones import Mark, merged, reading_tombstones, saving_tombstone
 from app.db.moments import moment_as_text
 from app.db.tables import TombstoneState
 from app.settings import Settings
@@ -232,6 +232,16 @@ def test_an_older_tombstone_gives_no_id_twice(command: Command, settings: Settin
     )
 
     assert (added.exit_code, added.stdout) == (0, "901\n")
+
+
+@pytest.mark.parametrize("first", [TombstoneState.DISABLED, TombstoneState.ENABLED])
+def test_of_two_decisions_at_one_moment_disabled_wins(first: TombstoneState) -> None:
+    person = ("CAREGIVER", 2)
+    states = sorted([TombstoneState.DISABLED, TombstoneState.ENABLED], key=lambda state: state is not first)
+
+    found = merged(*({person: Mark(state, NOW)} for state in states))
+
+    assert found == {person: Mark(TombstoneState.DISABLED, NOW)}
 
 
 def test_an_erasure_is_not_overwritten(database_url: str) -> None:

@@ -18,7 +18,8 @@ from starlette.types import Message, Receive, Scope, Send
 
 from app.db.admin.demo import CAREGIVER, CLIENT, demo_lines
 from app.db.interchange.load import importing
-from app.dev.requests import RecentRequests
+from app.dev import requests
+from app.dev.requests import CURRENT, RecentRequest, RecentRequests, measured
 from app.main import create_app
 from app.rest_compat.routes import CAREGIVER_ASSIGNMENT
 from app.schema.transport.request_parsing import GraphQLRequest
@@ -220,3 +221,16 @@ def test_production_neither_measures_nor_keeps_requests(
     assert {"admit", "compile", "resolve", "rejection_of"} & set(vars(schema)) == set()
     assert replaced == set()
     assert json.loads(responses[0].text) == {"data": {"viewer": {"role": "CAREGIVER"}}}
+
+
+def test_the_times_of_one_part_add_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    request = RecentRequest(NOW, "GET", "/graphql")
+    ticks = iter([1.0, 2.0, 10.0, 13.0])
+    monkeypatch.setattr(requests, "perf_counter", lambda: next(ticks))
+    token = CURRENT.set(request)
+    for _ in range(2):
+        with measured("database"):
+            pass
+    CURRENT.reset(token)
+
+    assert request.parts == {"database": 4.0}

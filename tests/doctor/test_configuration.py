@@ -7,7 +7,7 @@ import pytest
 
 from app.dev.tokens import make_key_file
 from tests import keys
-from tests.auth.issuer import jwk, serving_issuer
+from tests.auth.issuer import jwk, key_set, serving_issuer
 from tests.doctor.conftest import Diagnose, run
 from tests.events.receiver import SECRET, receiving
 from tests.ports import free_port
@@ -208,6 +208,15 @@ def test_a_key_file_that_others_may_write_is_reported(diagnose: Diagnose, health
 
     message = f"users other than its owner may write {healthy['token_key']}, and so sign in as anyone"
     assert diagnose("keys")[1:] == [("failed", message)]
+
+
+def test_a_key_set_that_others_may_write_is_reported(diagnose: Diagnose, tmp_path: Path) -> None:
+    path = tmp_path / "keys.json"
+    path.write_bytes(key_set(jwk(keys.private_key())))
+    path.chmod(0o666)
+
+    message = f"users other than its owner may write {path}, and so sign in as anyone"
+    assert diagnose("keys", token_key="", token_jwks=str(path))[1:] == [("failed", message)]
 
 
 def test_a_development_key_in_production_is_reported(diagnose: Diagnose, tmp_path: Path) -> None:

@@ -193,7 +193,9 @@ def test_a_database_that_cannot_be_opened_is_reported_with_its_permissions(
 
 
 @ON_SQLITE
-@pytest.mark.parametrize(("free", "verdict"), [(99, "failed"), (101, "warning"), (5000, "ok")])
+@pytest.mark.parametrize(
+    ("free", "verdict"), [(99, "failed"), (101, "warning"), (399, "warning"), (400, "ok")]
+)
 def test_the_free_disk_space_is_reported(
     diagnose: Diagnose, settings: Settings, monkeypatch: pytest.MonkeyPatch, free: int, verdict: str
 ) -> None:

@@ -42,6 +42,13 @@ CASES: dict[str, tuple[str, dict[str, int], str]] = {
     ),
     "selections": ("{ a b ... { c } }", {"selections": 3}, "4 selections"),
     "aliases": ("{ x: a y: a ... { z: a } }", {"aliases": 2}, "3 aliases"),
+    "selections of the document": ("query A { a } query B { a b }", {"selections": 2}, "3 selections"),
+    "aliases of the document": (
+        "query A { x: a } query B { x: a } fragment F on Q { x: a }",
+        {"aliases": 2},
+        "3 aliases",
+    ),
+    "directives of the document": ("query A { a @b } query B { a @b }", {"directives": 1}, "2 directives"),
     "root fields": (
         "{ a ...F ... { b } } fragment F on Q { c { d e } }",
         {"root_fields": 2},

@@ -13,9 +13,10 @@ from app.db.drivers.factory import open_database
 from app.db.drivers.interface import Database, DatabaseUnavailable
 from app.db.sql import Steps
 from app.events.deliveries import MAX_CONCURRENT
-from app.events.dispatcher import dispatch, dispatching
+from app.events.dispatcher import dispatch, dispatching, process_outbox
 from app.events.webhook import open_webhook
 from app.main import create_app
+from app.telemetry import counters
 from tests.callers import opened
 from tests.db.small_steps import sql
 from tests.events.conftest import Care
@@ -190,3 +191,16 @@ def test_the_server_dispatches_unless_disabled(with_webhook: Care, receiver: Rec
 
     assert with_webhook.deliveries() == ([(1, "DELIVERED", 1, "200")] if is_on else [])
     assert with_webhook.reminders()[2] == ("SENT" if is_on else "SCHEDULED")
+
+
+def test_a_run_is_recorded_when_it_has_ended(care: Care) -> None:
+    async def run() -> tuple[set[str], set[str]]:
+        async with open_care(care) as db:
+            counters.last_runs.clear()
+            with pytest.raises(DatabaseUnavailable):
+                await process_outbox(Failing(db, [DatabaseUnavailable()]), False, NOW)
+            before = set(counters.last_runs)
+            await process_outbox(db, False, NOW)
+            return before, set(counters.last_runs)
+
+    assert asyncio.run(run()) == (set(), {"outbox"})

@@ -12,6 +12,8 @@ import pytest
 from app.db.drivers.interface import Database, sqlite_path
 from app.db.moments import moment_as_text
 from app.db.statements import retention
+from app.db.statements.retention import REMOVE_DEAD
+from app.events.deliveries import updating
 from app.events.dispatcher import dispatching
 from app.events.retention import expire, removing_expired
 from app.settings import KEEP_ALL, Retention
@@ -137,6 +139,15 @@ def test_dead_deliveries_and_their_events_are_removed(care: Care) -> None:
     assert removed(care) == {"deliveries": 1, "events": 1}
     assert [one[:2] for one in care.deliveries()] == [(2, "DEAD"), (3, "WAITING"), (4, "DELIVERED")]
     assert events(care) == [2, 3, 4]
+
+
+def test_a_delivery_that_is_retried_after_it_was_found_stays(care: Care) -> None:
+    add_event(care, OLD)
+    add_delivery(care, 1, "WAITING")
+
+    asyncio.run(on_database(care.settings.database, lambda db: db.write(updating(REMOVE_DEAD, NOW, 1, [1]))))
+
+    assert [one[:2] for one in care.deliveries()] == [(1, "WAITING")]
 
 
 # --- drafts ---------------------------------------------------------------------------------------

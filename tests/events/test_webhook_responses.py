@@ -61,6 +61,7 @@ ANSWERS = {
         False,
         PostResult("no HTTP"),
     ),
+    "several choices": (b"HTTP/1.1 300 Multiple Choices\r\n\r\n", True, PostResult("300")),
     "a redirect": (b"HTTP/1.1 302 Found\r\nlocation: http://127.0.0.1:1/\r\n\r\n", True, PostResult("302")),
     "no HTTP": (b"220 mail.example.test ESMTP\r\n\r\n", True, PostResult("no HTTP")),
     "no such status": (b"HTTP/1.1 999 What\r\n\r\n", True, PostResult("no HTTP")),

@@ -73,6 +73,16 @@ def test_a_deferred_request_is_rejected_if_there_is_none(edge: Edge, is_first: b
     assert (rejected.status, rejected.message) == (503, "server overloaded")
 
 
+def test_the_request_of_a_viewer_who_has_half_of_the_slots_is_deferred(tmp_path: Path) -> None:
+    with serve_service(tmp_path, most_requests=2) as edge, ExitStack() as stack:
+        assert edge.fetch(NAME).status == 200  # the process knows the token now
+        with occupied(edge):
+            connection = stack.enter_context(deferred(edge))
+        connection.socket.shutdown(socket.SHUT_WR)
+
+        assert connection.receive().status == 200
+
+
 def test_the_decision_comes_when_its_time_is_over(edge: Edge, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(protocol, "DEFERRED_SECONDS", 0.01)
 
@@ -141,8 +151,24 @@ def test_the_memory_of_deferred_requests_is_limited(tmp_path: Path, monkeypatch:
         deferred(edge) as second,
     ):
         assert first.receive().status == 503  # the oldest is decided at once
+        assert first.fetch(LIVEZ).status == 200  # and keeps its connection
         second.socket.shutdown(socket.SHUT_WR)
         assert second.receive().status == 503
+
+
+def test_a_body_that_arrives_after_its_head_counts_for_the_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(admission, "MAX_DEFERRED", len(NAME) - 1)
+
+    with (
+        serve_service(tmp_path, most_requests=1) as edge,
+        occupied(edge),
+        deferred(edge, NAME[:-1]) as connection,
+    ):
+        connection.send(NAME[-1:])
+
+        assert connection.receive().status == 503  # it is decided at once
 
 
 def test_a_deferred_request_is_answered_while_the_service_ends(

@@ -8,6 +8,7 @@ import time
 from collections.abc import Awaitable, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
+from multiprocessing import get_context
 from pathlib import Path
 from threading import Barrier
 from typing import Any
@@ -135,6 +136,25 @@ def test_connections_that_have_arrived_are_served(tmp_path: Path) -> None:
             return [client.recv(15) for client in clients]
 
     assert with_server(tmp_path, stopped) == [b"HTTP/1.1 200 OK"] * CLIENTS
+
+
+def test_incomplete_requests_that_are_not_read_yet_are_served_when_a_worker_ends(tmp_path: Path) -> None:
+    async def stopped(server: AcceptingServer) -> list[bytes]:
+        server.config.ending = get_context("spawn").Event()  # the other processes go on
+        with connections(server, 8 * INCOMPLETE_AT_ONCE) as clients:
+            for client in clients:
+                client.sendall(LIVEZ[:-1])
+            while not server.incomplete:
+                await asyncio.sleep(0)
+            ending = asyncio.create_task(server.shutdown())
+            while server.incomplete:
+                await asyncio.sleep(0)
+            for client in clients:
+                client.sendall(LIVEZ[-1:])
+            await ending
+            return [client.recv(15) for client in clients]
+
+    assert with_server(tmp_path, stopped) == [b"HTTP/1.1 200 OK"] * 8 * INCOMPLETE_AT_ONCE
 
 
 def test_connections_that_arrive_together_are_accepted_together(tmp_path: Path) -> None:

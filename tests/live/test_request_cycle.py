@@ -110,6 +110,15 @@ async def sends_long_message(scope: Scope, receive: Receive, send: Send) -> None
     if scope["path"].endswith("one-by-one"):
         for _ in range(NUMBER_OF_PARTS):
             await send({"type": "websocket.send", "bytes": PART})
+    if scope["path"].endswith("cancelled"):
+        await send({"type": "websocket.send", "bytes": MUCH})
+        for _ in range(3):  # each while the client has not read the message before them
+            waiting = asyncio.create_task(send({"type": "websocket.send", "bytes": PART}))
+            await asyncio.sleep(0)
+            waiting.cancel()
+            await asyncio.wait([waiting])
+        await send({"type": "websocket.send", "text": "end"})
+        return
     count = 4 if scope["path"].endswith("several") else 1
     sending = [send({"type": "websocket.send", "bytes": MUCH}) for _ in range(count)]
     failed = [fault for fault in await asyncio.gather(*sending, return_exceptions=True) if fault]
@@ -118,6 +127,9 @@ async def sends_long_message(scope: Scope, receive: Receive, send: Send) -> None
         return
     if scope["path"].endswith("stays"):
         await receive()
+    if scope["path"].endswith("counts"):
+        await receive()
+        await send({"type": "websocket.send", "text": str(scope["state"]["budget"].unsent)})
 
 
 async def sends_note(scope: Scope, receive: Receive, send: Send) -> None:
@@ -407,6 +419,32 @@ def test_messages_that_the_client_has_read_count_no_more(app: Starlette) -> None
         length = NUMBER_OF_PARTS * (len(PART) + 10)  # with the heads of the frames
 
         assert len(connection.read(length)) == length
+
+
+def test_a_message_that_the_client_has_read_leaves_no_unsent_bytes_behind(app: Starlette) -> None:
+    message = b"\x81\x81" + bytes(4) + b"?"
+    with (
+        serve_app(app) as address,  # whose timeout is longer
+        Edge(*address, "").connection(receive_buffer=65536) as connection,
+    ):
+        assert connection.fetch(request("GET", "/much/counts", UPGRADE)).status == 101
+        length = len(MUCH) + 10  # with the head of the frame
+        assert len(connection.read(length)) == length
+        connection.send(message)
+
+        assert connection.read(3) == b"\x81\x010"
+
+
+def test_messages_that_are_cancelled_while_they_wait_count_no_more(app: Starlette) -> None:
+    with (
+        serve_app(app) as address,  # whose timeout is longer
+        Edge(*address, "").connection(receive_buffer=65536) as connection,
+    ):
+        assert connection.fetch(request("GET", "/much/cancelled", UPGRADE)).status == 101
+        length = len(MUCH) + 10  # with the head of the frame
+
+        assert len(connection.read(length)) == length
+        assert connection.read(5) == b"\x81\x03end"
 
 
 @pytest.mark.parametrize(("length", "cost"), [(MESSAGE_BYTES - 1, 1), (15 * MESSAGE_BYTES, 16)])

@@ -146,6 +146,7 @@ def of_item(name: str, change: Callable[[Item], object]) -> None:
 # --- the network ----------------------------------------------------------------------------------
 
 instead("sends 429", Response(429, headers={**JSON, "Retry-After": "0"}))
+instead("sends 429 without Retry-After", Response(429))
 instead("sends 500", Response(500))
 instead("sends 502", Response(502, b"<html>Bad Gateway</html>", {"Content-Type": "text/html"}))
 instead("sends 503 with Retry-After", Response(503, headers={**JSON, "Retry-After": "0"}))

@@ -14,9 +14,9 @@ pytestmark = pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
 ROWS = "2 caregivers, 2 clients, 2 modules, 3 books, 5 sessions, 5 assignments, 3 answer sets\n"
 PATH = "/gateway/profile/caregiver/session/assignment"
 FAILURES = (
-    "sends 429", "sends 500", "sends 502", "sends 503 with Retry-After", "resets", "truncates",
-    "sends a login page", "is cut in the middle", "compresses", "compresses silently", "writes UTF-16",
-    "begins with a byte order mark",
+    "sends 429", "sends 429 without Retry-After", "sends 500", "sends 502", "sends 503 with Retry-After",
+    "resets", "truncates", "sends a login page", "is cut in the middle", "compresses", "compresses silently",
+    "writes UTF-16", "begins with a byte order mark",
 )  # fmt: skip
 
 

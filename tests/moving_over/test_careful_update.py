@@ -27,13 +27,13 @@ def test_empty_lists_remove_nothing_without_their_number(moved: Move) -> None:
 
     listed = moved.lines("import", empty, "--update")
     refused = moved.run("import", empty, *UPDATE)
-    wrong = moved.run("import", empty, *UPDATE, "--yes-remove", "9")
+    wrong = [moved.run("import", empty, *UPDATE, "--yes-remove", number) for number in ("9", "11")]
     removed = moved.lines("import", empty, *UPDATE, "--yes-remove", "10")
     again = moved.record()
     restored = moved.lines("import", again, "--update")
 
     assert listed[1][-1] == "10 gone, 0 conflicts"
-    for each in (refused, wrong):
+    for each in (refused, *wrong):
         assert (each.exit_code, each.stdout) == (2, "")
         assert each.stderr.splitlines()[-1] == (
             "care-gateway: 10 of 10 rows are gone from the old service, of 2 caregivers; nothing was "
@@ -113,10 +113,10 @@ def test_an_older_recording_is_refused(move: Move) -> None:
     )
 
 
-def rewrite(folder: str, moment: str) -> None:
-    """All lines of the index get this moment."""
+def rewrite(folder: str, moment: str, lines: int = 0) -> None:
+    """All lines of the index get this moment, or the first ones."""
     index = Path(folder) / "index.jsonl"
-    index.write_text(re.sub(r'"moment":"[^"]*"', f'"moment":"{moment}"', index.read_text()))
+    index.write_text(re.sub(r'"moment":"[^"]*"', f'"moment":"{moment}"', index.read_text(), count=lines))
 
 
 def test_a_session_that_was_closed_here_gets_no_homework_silently(moved: Move) -> None:

@@ -282,6 +282,14 @@ def test_an_overloaded_service_gets_the_request_again(pair: ServicePair) -> None
     assert printed(pair.compare()) == (0, [SAME])
 
 
+def test_an_overloaded_service_gets_a_change_only_once(pair: ServicePair) -> None:
+    pair.start(Response(), Response(503, headers=BUSY))
+
+    result = pair.compare("--changes", calls=[{"method": "PUT", "path": PATH, "body": {}}])
+
+    assert (result.exit_code, [each.method for each in pair.requests["new"]]) == (1, ["PUT"])
+
+
 def test_a_read_is_repeated_after_a_closed_connection_and_a_change_is_not(pair: ServicePair) -> None:
     """The change may have arrived. The service may have closed the reused connection of a read meanwhile."""
     closed: set[str] = set()

@@ -75,8 +75,8 @@ def without_a_token(move: Move) -> None:
     assert move.run("import", folder, "--update", "--partial").exit_code == 0
 
 
-def late(move: Move) -> None:
-    rewrite(move.record(), (datetime.now(UTC) - timedelta(minutes=61)).isoformat(timespec="seconds"))
+def late(move: Move, lines: int = 0) -> None:
+    rewrite(move.record(), (datetime.now(UTC) - timedelta(minutes=61)).isoformat(timespec="seconds"), lines)
     raw.run(move.database, "DELETE FROM imported_row WHERE kind = 'recording'")
     folder = str(move.folder / f"recording-{move.count}")
     assert move.run("import", folder, "--update").exit_code == 0
@@ -108,6 +108,10 @@ CASES: dict[str, tuple[Callable[[Move], object], dict[str, str]]] = {
         },
     ),
     "the recording is old": (late, {CHECKS[1]: "record and `import --update` again"}),
+    "the recording was continued": (
+        lambda move: late(move, 1),
+        {CHECKS[1]: "record and `import --update` again"},
+    ),
     "the recording is not imported": (not_imported, {CHECKS[2]: "`import RECORDING --update`"}),
     "a conflict": (
         in_conflict,

@@ -376,6 +376,11 @@ def test_more_series_than_the_limit_are_counted_as_other() -> None:
     assert ((LIST_CLIENT_SESSIONS, "other", "other", "other", "different"), 501) in counts.of("differences")
 
 
+def test_a_day_counts_if_a_response_was_compared() -> None:
+    assert some_counts("dropped", "failed", "old failed", "not compared").of("days") == []
+    assert [number for _, number in some_counts("same", "explained", "different").of("days")] == [3]
+
+
 def test_metrics_show_the_counts() -> None:
     registry = CollectorRegistry()
     registry.register(some_counts("same", "different"))

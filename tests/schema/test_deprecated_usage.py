@@ -4,11 +4,14 @@ import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
 from app.db.drivers.factory import open_database
+from app.db.drivers.interface import Database, DatabaseUnavailable
+from app.db.sql import Steps
 from app.db.statements.usage import SERVED
 from app.main import create_app
 from app.settings import Settings
@@ -147,3 +150,25 @@ def test_each_day_on_which_a_part_is_deprecated_is_recorded(settings: Settings) 
     assert stored(settings) == sorted(
         (day, part, SERVED, "", 0) for day in (TODAY, "2026-11-22") for part in PARTS
     )
+
+
+def test_a_day_whose_first_write_is_not_committed_is_recorded_by_the_next_one(settings: Settings) -> None:
+    clock = iter(NOW + minutes * MINUTE for minutes in range(3))
+    writer = UsageWriter(cast(Database, None), Usage(), lambda: next(clock), PARTS)
+
+    def without_commit(steps: Steps[None]) -> Steps[None]:
+        yield from steps
+        raise DatabaseUnavailable
+
+    async def write(is_committed: bool) -> None:
+        db = await open_database(settings.database)
+        failing = SimpleNamespace(write=lambda steps: db.write(without_commit(steps)))
+        writer.db = db if is_committed else cast(Database, failing)
+        await writer.write()
+        await db.close()
+
+    asyncio.run(write(is_committed=False))
+    assert stored(settings) == []
+
+    asyncio.run(write(is_committed=True))
+    assert stored(settings) == sorted((TODAY, part, SERVED, "", 0) for part in PARTS)

@@ -93,6 +93,13 @@ def test_a_malformed_request_is_rejected(scope: Scope, chunks: list[bytes], reje
     assert rejection_of(scope, *chunks) == rejection
 
 
+def test_a_body_of_unknown_length_may_be_as_long_as_the_limit() -> None:
+    longest = b'{"query": "{ a }"}'.ljust(LIMIT)
+
+    assert read(post(), longest[:1000], longest[1000:], b"").query == "{ a }"
+    assert rejection_of(post(), longest, b" ", b"") == TOO_LONG
+
+
 @pytest.mark.parametrize(
     ("member", "expected"),
     [

@@ -77,6 +77,18 @@ def test_an_expired_token_ends_its_subscriptions(settings: Settings) -> None:
     ]
 
 
+@pytest.mark.sqlite_only
+def test_a_token_within_the_leeway_still_receives_events(settings: Settings) -> None:
+    with a_gateway(settings, token_leeway=300) as gateway:
+        end = datetime.now(UTC) - timedelta(seconds=3)
+        caller = gateway.with_token(keys.token("CLIENT", "client-1", exp=end))
+        with streaming(caller, CHANGES, after="1") as stream:
+            insert_event(settings.database, "EXTENDED", number=2)
+            received = stream.receive()
+
+    assert received == ("next", {"data": {"assignmentChanged": {"id": global_id("Event", 2)}}})
+
+
 def test_a_disabled_account_receives_no_more_events(settings: Settings) -> None:
     with a_gateway(settings) as gateway:
         client = gateway.as_client(1)

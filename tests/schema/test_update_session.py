@@ -137,8 +137,17 @@ def moved_homework(number: str, start: str, end: str, *reminders: tuple[str, str
                 ("2026-11-27T17:00:00Z", "SCHEDULED"),
             ),
         ),
+        (
+            "2026-11-21T09:00:00Z",
+            (
+                "2026-11-21T09:00:00Z",
+                "2026-11-28T18:00:00Z",
+                ("2026-11-21T09:00:00Z", "SCHEDULED"),
+                ("2026-11-27T18:00:00Z", "SCHEDULED"),
+            ),
+        ),
     ],
-    ids=["later", "earlier than now"],
+    ids=["later", "earlier than now", "now"],
 )
 def test_homework_and_reminders_move_with_the_start_of_the_session(
     world: Gateway, start: str, homework: tuple[Any, ...]

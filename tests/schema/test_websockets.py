@@ -14,6 +14,7 @@ from app.main import create_app
 from app.settings import Settings
 from tests.callers import Gateway, opened
 from tests.factories import NOW, a_world
+from tests.live.edge import write_lock
 from tests.schema.listening import PROTOCOL, Listener, connected, listening, wait_for_subscription
 
 pytestmark = pytest.mark.sqlite_only
@@ -268,6 +269,23 @@ def test_the_id_of_a_completed_subscription_may_be_reused(caregivers: Gateway) -
         listener.subscribe(VIEWER)
 
         assert listener.receive()["payload"] == {"data": {"viewer": {"role": "CAREGIVER"}}}
+
+
+@pytest.mark.sqlite_only
+def test_an_operation_that_ends_late_leaves_its_id_to_the_next_one(caregivers: Gateway) -> None:
+    missing = "{ session(id: 999) { title } }"
+    with listening(caregivers.as_caregiver(1)) as listener:
+        with write_lock(caregivers.settings.database):
+            listener.subscribe(missing)
+            listener.query(VIEWER)
+            listener.send(type="complete", id="1")  # it ends when its audit record is stored
+            listener.subscribe(SUBSCRIPTION)
+            listener.query(VIEWER)
+        listener.subscribe(missing, id="2")
+        assert [listener.receive()["type"], listener.receive()["type"]] == ["next", "complete"]
+        listener.subscribe(SUBSCRIPTION)
+
+        assert listener.receive_close() == (4409, "Subscriber for 1 already exists")
 
 
 def test_a_ping_is_answered(unchanged: Gateway) -> None:

@@ -7,6 +7,7 @@ import pytest
 
 from app.care.budgets import MAX_UNSENT, MOST_POLITE, Budget, Budgets, Unsent
 from app.server.admission import AdmissionControl
+from app.server.incomplete import IncompleteRequests
 from app.settings import Environment, Settings
 
 Request = asyncio.Task[None]
@@ -102,6 +103,25 @@ def test_a_standing_queue_is_shorter_than_a_burst() -> None:
     assert [admission.rejects(each) for each in (busy, polite, Budget())] == [True, False, False]
 
 
+def test_a_queue_stands_until_it_is_empty() -> None:
+    admission = AdmissionControl(Settings(env=Environment.DEVELOPMENT, most_requests=1000))
+    busy, waiting = Budget(), MOST_POLITE + 2
+    received(admission, busy, waiting)
+    admission.turns.slice_start = admission.last_idle
+
+    for _ in range(100):
+        admission.turns.slice_start += 0.005
+        admission.dequeue(busy)
+        received(admission, busy)
+    assert admission.rejects(busy)
+
+    for _ in range(waiting):
+        admission.turns.slice_start += 0.005
+        admission.dequeue(busy)
+    received(admission, busy, waiting)
+    assert not admission.rejects(busy)
+
+
 def test_many_people_may_sign_in_from_one_address() -> None:
     admission = AdmissionControl(Settings(env=Environment.DEVELOPMENT, most_requests=200))
     clinic, busy = admission.budgets.of_address("192.0.2.1"), Budget()
@@ -174,6 +194,13 @@ def test_a_viewer_with_too_many_unsent_bytes_is_rejected(admission: AdmissionCon
     assert not admission.rejects(slow)
 
 
+def test_a_viewer_with_one_long_response_that_is_read_slowly_is_accepted(admission: AdmissionControl) -> None:
+    viewer = Budget()
+
+    assert Unsent().hold(viewer, 30 * 1024 * 1024)
+    assert not admission.rejects(viewer)
+
+
 def test_the_viewer_of_a_known_token_is_known_before_the_request_runs() -> None:
     class Known:
         budget = Budget()
@@ -197,3 +224,20 @@ def test_strangers_share_the_budget_of_their_address_or_network() -> None:
     assert of("2001:db8:1:2::7") is of("2001:db8:1:2:3::8")
     assert of("2001:db8:1:2::7") is not of("2001:db8:1:3::7")
     assert of("2001:db8::7") is of("2001:db8::8")
+
+
+def test_a_long_request_makes_as_many_older_ones_leave_as_it_needs() -> None:
+    incomplete = IncompleteRequests(most_bytes=10)
+
+    class Connection:
+        def make_room(self) -> None:
+            incomplete.remove(self)
+
+    *older, newest = (Connection() for _ in range(5))
+    for each in older:
+        incomplete.set_size(each, 2)
+
+    incomplete.set_size(newest, 7)
+
+    assert incomplete.sizes == {older[3]: 2, newest: 7}
+    assert incomplete.bytes == 9

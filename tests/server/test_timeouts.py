@@ -1,9 +1,21 @@
-"""When the server ends a connection whose client reads its response slowly, by a clock of the test."""
+"""When the server ends a connection whose client reads its response slowly, or is idle, by a clock of the
+test."""
 
+import asyncio
+from collections.abc import Callable
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
-from app.server.timeouts import MIN_PROGRESS, RESPONSE, TimedProtocol
+import pytest
+import uvicorn
+from starlette.applications import Starlette
+from uvicorn.server import ServerState
+
+from app.care.budgets import Budget
+from app.server.admission import AdmissionControl
+from app.server.protocol import EdgeProtocol
+from app.server.timeouts import IDLE, MIN_PROGRESS, RESPONSE, TimedProtocol
+from app.settings import Environment, Settings
 
 UNSENT = 10 * MIN_PROGRESS
 
@@ -15,8 +27,10 @@ def sending(unsent: int) -> Any:
     one.now = lambda: one.clock
     one.transport = SimpleNamespace(get_write_buffer_size=lambda: one.size)
     one.timeout, one.timeout_keep_alive, one.phase = 15, 5, RESPONSE
+    one.unsent = one.unsent_since = 0
+    one.flow = SimpleNamespace(pause_writing=lambda: None, read_paused=False)
     one.size = unsent
-    one.note_unsent()
+    one.pause_writing()
     return one
 
 
@@ -41,3 +55,54 @@ def test_a_client_that_reads_enough_has_it_again() -> None:
 
 def test_a_client_that_reads_too_little_has_it_once() -> None:
     assert ends_at(sending(UNSENT), *[MIN_PROGRESS // 16] * 60) == 15
+
+
+def test_a_request_that_is_read_at_the_last_moment_keeps_its_connection() -> None:
+    one, timers = sending(0), list[tuple[float, Callable[[], None]]]()
+    one.phase, one.phase_since = IDLE, 0
+    one.loop = SimpleNamespace(call_later=lambda seconds, call: timers.append((seconds, call)))
+    ended: list[int] = []
+    one.on_timeout = lambda: ended.append(one.clock)
+
+    one.clock = 5
+    one.check_timeout()
+    one.phase_since = one.clock  # the request is read and answered
+    timers[-1][1]()
+    assert (ended, timers[-1][0]) == ([], 5)
+
+    one.clock = 10
+    one.check_timeout()
+    timers[-1][1]()
+    assert ended == [10]
+
+
+@pytest.mark.parametrize("is_deferred", [True, False])
+def test_a_client_is_idle_from_the_rejection_of_its_request_on(is_deferred: bool) -> None:
+    clock, sent = 0.0, bytearray()
+    transport = SimpleNamespace(
+        get_extra_info=lambda name: None, get_write_buffer_size=lambda: 0, write=sent.extend
+    )
+    # A request with this header is read by the parser only.
+    unusual = b"" if is_deferred else b"upgrade-insecure-requests: 1\r\n"
+
+    async def reject() -> float:
+        nonlocal clock
+        admission = AdmissionControl(Settings(env=Environment.DEVELOPMENT, most_requests=1))
+        admission.enqueue(cast(Any, object()), Budget())
+        config = uvicorn.Config(Starlette(), timeout_keep_alive=5, log_config=None)
+        one = EdgeProtocol(config, ServerState(), {"admission": admission}, asyncio.get_running_loop())
+        one.now, one.phase_since = (lambda: clock), clock
+        one.connection_made(cast(Any, transport))
+        one.data_received(b"POST / HTTP/1.1\r\nhost: care\r\n%bcontent-length: 2\r\n\r\n" % unusual)
+        clock += 60
+        one.data_received(b"{}")
+        if is_deferred:
+            assert not sent
+            one.make_room()
+        one.cancel_timer()
+        return one.deadline(clock)
+
+    deadline = asyncio.run(reject())
+
+    assert sent.startswith(b"HTTP/1.1 503 ")
+    assert deadline == 60 + 5

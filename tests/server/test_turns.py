@@ -5,6 +5,7 @@ import gc
 import logging
 from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
+from inspect import CORO_CLOSED, getcoroutinestate
 from typing import Any
 from weakref import ref
 
@@ -264,6 +265,23 @@ def test_a_task_that_a_request_starts_eagerly_does_not_end_its_slice(
     run(main)
 
     assert done == ["request", "task"]
+
+
+def test_a_task_that_is_cancelled_before_its_start_closes_its_work(turns: Turns, working: Any) -> None:
+    """Python would warn in the log that the work was never awaited."""
+    work = working("task", 0.2)
+
+    async def main() -> None:
+        async def request() -> None:
+            task = turns.create_task(asyncio.get_running_loop(), work)
+            task.cancel()
+            await asyncio.wait([task])
+
+        await in_task(request(), state_of_viewer(), turns)
+
+    run(main)
+
+    assert getcoroutinestate(work) == CORO_CLOSED
 
 
 def test_a_request_can_be_cancelled_while_it_waits_for_its_turn(

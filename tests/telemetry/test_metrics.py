@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any, cast
 
 from click.testing import CliRunner
 from prometheus_client.core import HistogramMetricFamily
@@ -9,6 +10,7 @@ from prometheus_client.core import HistogramMetricFamily
 from app.auth.rejections import Reason
 from app.cli import main
 from app.main import create_app
+from app.server.admission import AdmissionControl
 from app.settings import Settings
 from app.telemetry import counters
 from app.telemetry.metrics.collect import family_of
@@ -156,6 +158,20 @@ def test_open_websockets_and_event_streams_are_counted(measured: MeasuredGateway
         ("client", "1000"): 1,
         ("server", "4401"): 1,
     }
+
+
+@ON_SQLITE
+def test_the_bytes_of_incomplete_bodies_are_exported(measured: MeasuredGateway) -> None:
+    admission: AdmissionControl = measured.client.app_state["admission"]
+    connection = cast(Any, object())
+    admission.heads.set_size(connection, 3)
+    admission.bodies.set_size(connection, 7)
+
+    numbers = measured.numbers()
+    admission.heads.remove(connection)
+    admission.bodies.remove(connection)
+
+    assert current(numbers, "care_http_buffered_body_bytes") == {(): 7}
 
 
 @ON_SQLITE
