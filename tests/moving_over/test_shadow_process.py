@@ -366,15 +366,15 @@ def test_the_put_reaches_the_new_service_without_its_body_to_be_counted(tmp_path
     ]
 
 
-SECRETS = ("Mara-Lind", "4711", "kitchen", "secret-cookie", "secret-query", TOKEN.split()[1])
+SECRETS = ("Mara-Lind", "471147114711", "kitchen", "secret-cookie", "secret-query", TOKEN.split()[1])
 
 
 def test_no_value_is_kept_and_counts_continue_after_a_restart(tmp_path: Path) -> None:
-    path = f"{PATH}/4711"
+    path = f"{PATH}/471147114711"
     old = RawService(
-        {f"{path}?q=secret-query": ok(b'{"id":4711,"name":"Mara-Lind"}', b"Location: /secret-cookie")}
+        {f"{path}?q=secret-query": ok(b'{"id":471147114711,"name":"Mara-Lind"}', b"Location: /secret-cookie")}
     )
-    new = RawService({f"{path}?q=secret-query": ok(b'{"name":"kitchen","Mara-Lind x":1,"id":4711}')})
+    new = RawService({f"{path}?q=secret-query": ok(b'{"name":"kitchen","Mara-Lind x":1,"id":471147114711}')})
     logs, exits = [], []
     for _ in range(2):
         with (
