@@ -115,7 +115,7 @@ test("Apollo Client: what a person can mend is in the payload, and no error", as
   assert.deepEqual(data.assignHomework, {
     __typename: "AssignHomeworkPayload",
     assignments: [],
-    userErrors: [{ __typename: "UserError", code: "NOT_FOUND", field: ["bookIds"] }],
+    userErrors: [{ __typename: "UserError", code: "NOT_FOUND", field: ["bookIds", "1"] }],
   });
 });
 
