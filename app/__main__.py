@@ -3,7 +3,7 @@
 import atexit
 import gc
 
-gc.disable()  # until everything is loaded: loading creates no garbage, and collections would double its time
+gc.disable()  # until everything is loaded, because loading creates no garbage
 
 from app.cli import main as run_command  # noqa: E402
 
@@ -11,7 +11,7 @@ from app.cli import main as run_command  # noqa: E402
 def main() -> None:
     gc.freeze()
     gc.enable()
-    atexit.register(gc.freeze)  # the exit would collect everything that is loaded, which takes as long again
+    atexit.register(gc.freeze)  # otherwise Python examines every loaded object once more when it exits
     run_command()
 
 

@@ -51,7 +51,7 @@ def pytest_configure() -> None:
     # Each client of httpx2 reads all certificates. For those of the machine it takes up to 60 ms. This folder
     # has none.
     os.environ["SSL_CERT_DIR"] = str(Path(__file__).parent)
-    os.environ.pop("SSL_CERT_FILE", None)  # it would be read instead
+    os.environ.pop("SSL_CERT_FILE", None)  # httpx2 would read this file instead of the folder
     os.environ["TZ"] = SUMMER_TIME
     time.tzset()
     if folder := folder_in_memory():

@@ -16,7 +16,7 @@ Headers = tuple[tuple[bytes, bytes], ...]
 
 JSON = (b"content-type", b"application/json")
 NO_STORE = (b"cache-control", b"no-store")
-RETRY_AFTER = (b"retry-after", b"1")  # seconds; of every 503, and of a key in use
+RETRY_AFTER = (b"retry-after", b"1")  # seconds; with every 503, and with a 409 for a key in use
 HEADERS_OF_ERROR = {401: ((b"www-authenticate", b"Bearer"),), 503: (RETRY_AFTER,)}  # by status
 SECURITY_HEADERS = (  # of every response, see docs/decisions/0023
     (b"x-content-type-options", b"nosniff"),

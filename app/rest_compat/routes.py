@@ -35,6 +35,7 @@ from app.http.messages import (
 )
 from app.rest_compat import bodies
 from app.rest_compat.homework import read_homework
+from app.schema.errors import UserError
 from app.schema.schema import Schema
 from app.schema.types.lists import LARGEST_INT
 from app.schema.types.scalars import read_number
@@ -112,8 +113,7 @@ def build_legacy(
         homework = read_homework(body, zone)
         payload = await schema.resolve(ASSIGN_HOMEWORK, {"input": homework}, ctx)
         if errors := payload.user_errors:
-            first = errors[0]
-            raise RequestRejected(first.message + place_of(first.field), BY_CODE[first.code])
+            raise RequestRejected(message_of(errors[0]), BY_CODE[errors[0].code])
         return {"message": payload.message}
 
     async def list_page(ctx: Context, scope: Scope, document: str, body: bodies.Body) -> dict[str, Any]:
@@ -146,9 +146,10 @@ def build_legacy(
     return legacy
 
 
-def place_of(path: list[str] | None) -> str:
-    """Names the item of a list, as in `: bookIds[1]`; the message itself names a member."""
-    return f": {path[0]}[{path[1]}]" if path and len(path) > 1 else ""
+def message_of(error: UserError) -> str:
+    """Adds the item of a list, as in `book not found: bookIds[1]`: a legacy error has no field."""
+    path = error.field or []
+    return f"{error.message}: {path[0]}[{path[1]}]" if len(path) > 1 else error.message
 
 
 async def respond(scope: Scope, receive: Receive, methods: Handlers) -> Reply:

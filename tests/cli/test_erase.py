@@ -108,16 +108,16 @@ def test_yes_skips_the_confirmation_and_the_id_erases_again(command: Command, se
 @starting_with(a_world)
 @pytest.mark.once_on_postgresql
 @pytest.mark.parametrize(
-    ("who", "told"),
+    ("who", "message"),
     [
         (("--client", "caregiver-1"), "there is no client with this user name (--id takes an id)"),
         (("--id", "9"), "there is no client with this id"),
     ],
 )
 def test_an_unknown_client_is_rejected(
-    command: Command, settings: Settings, who: tuple[str, str], told: str
+    command: Command, settings: Settings, who: tuple[str, str], message: str
 ) -> None:
-    assert_rejected(command("erase", *who, "--yes"), told)
+    assert_rejected(command("erase", *who, "--yes"), message)
 
 
 # --- the files ---

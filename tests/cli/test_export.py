@@ -191,7 +191,7 @@ def test_no_cell_is_a_formula_and_every_cell_can_be_read_back() -> None:
 @starting_with(a_world)
 @pytest.mark.once_on_postgresql
 @pytest.mark.parametrize(
-    ("who", "told"),
+    ("who", "reference"),
     [
         (("--client", "client-9"), "this user name (--id takes an id)"),
         (("--client", "caregiver-1"), "this user name (--id takes an id)"),
@@ -199,14 +199,14 @@ def test_no_cell_is_a_formula_and_every_cell_can_be_read_back() -> None:
     ],
 )
 def test_an_unknown_client_is_rejected(
-    command: Command, settings: Settings, tmp_path: Path, who: tuple[str, str], told: str
+    command: Command, settings: Settings, tmp_path: Path, who: tuple[str, str], reference: str
 ) -> None:
     file = tmp_path / "own.json"
 
-    assert_rejected(command("export", *who, "--format", "json"), f"there is no client with {told}")
+    assert_rejected(command("export", *who, "--format", "json"), f"there is no client with {reference}")
     rejected = command("export", *who, "--format", "json", "--output", str(file))
 
-    assert_rejected(rejected, f"there is no client with {told}")
+    assert_rejected(rejected, f"there is no client with {reference}")
     assert not list(tmp_path.glob("own*"))
 
 

@@ -70,8 +70,8 @@ def test_a_wrong_password_is_named(database_url: str) -> None:
         asyncio.run(open_database(wrong))
 
     assert str(rejected.value) == (
-        f"the PostgreSQL database cannot be opened: 127.0.0.1:{parts.port} rejects the password "
-        "(check it; only this user may be able to read the file of PGPASSFILE)"
+        f"the PostgreSQL database cannot be opened: 127.0.0.1:{parts.port} rejects the user or the password "
+        "(only this user may have access to the file of PGPASSFILE)"
     )
 
 

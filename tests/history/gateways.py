@@ -95,12 +95,12 @@ class Gateways:
                 number,
                 self.ports,
                 {session for session, parties in LASTS.items() if parties[role == "CLIENT"] == number},
-                [global_id("Event", self.first_event(role, number))],
+                [global_id("Event", self.first_event_id(role, number))],
             )
             for role, number in sorted(people)
         ]
 
-    def first_event(self, role: str, number: int) -> int:
+    def first_event_id(self, role: str, number: int) -> int:
         found = self.visible(role, number)
         assert found, f"{role} {number} has no event"
         return min(found)[0]

@@ -6,7 +6,7 @@ import logging
 import socket
 import time
 from collections.abc import AsyncIterator, Iterator
-from contextlib import ExitStack, asynccontextmanager, suppress
+from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
 from contextvars import ContextVar
 from itertools import combinations
 from typing import Any
@@ -25,7 +25,7 @@ from app.server.sockets import MESSAGE_BYTES, MESSAGES_AT_ONCE, EdgeConnection, 
 from app.server.timeouts import MIN_PROGRESS
 from app.settings import Environment, Settings
 from app.telemetry import counters
-from tests.live.edge import Edge, request, serve_app
+from tests.live.edge import Connection, Edge, request, serve_app
 from tests.live.processes import PATIENCE
 
 pytestmark = pytest.mark.live
@@ -34,6 +34,7 @@ PLAIN = (b"content-type", b"text/plain")
 FAILED = (500, "close", b"Internal Server Error")
 NOTE = ContextVar("NOTE", default="nothing")
 MUCH = bytes(8 * 1024 * 1024)
+FRAME = len(MUCH) + 10  # bytes of a websocket frame with it and the head
 TIMEOUT = 0.5  # seconds, of the service
 PART, NUMBER_OF_PARTS = MUCH[: 2 * 1024 * 1024], 10  # together more than a viewer's unsent bytes may be
 UPGRADE = (
@@ -410,40 +411,33 @@ def test_messages_that_wait_for_a_client_count_for_its_viewer(edge: Edge) -> Non
     assert (counters.limits[limit] - before > 0, made) == (True, [0])
 
 
-def test_messages_that_the_client_has_read_count_no_more(app: Starlette) -> None:
-    with (
-        serve_app(app) as address,  # whose timeout is longer
-        Edge(*address, "").connection(receive_buffer=65536) as connection,
-    ):
-        assert connection.fetch(request("GET", "/much/one-by-one", UPGRADE)).status == 101
-        length = NUMBER_OF_PARTS * (len(PART) + 10)  # with the heads of the frames
+@contextmanager
+def reading_slowly(app: Starlette, path: str) -> Iterator[Connection]:
+    """A websocket with a small buffer, at a server whose timeout is longer than that of `edge`."""
+    with serve_app(app) as address, Edge(*address, "").connection(receive_buffer=65536) as connection:
+        assert connection.fetch(request("GET", path, UPGRADE)).status == 101
+        yield connection
 
+
+def test_messages_that_the_client_has_read_count_no_more(app: Starlette) -> None:
+    length = NUMBER_OF_PARTS * (len(PART) + 10)  # with the heads of the frames
+
+    with reading_slowly(app, "/much/one-by-one") as connection:
         assert len(connection.read(length)) == length
 
 
 def test_a_message_that_the_client_has_read_leaves_no_unsent_bytes_behind(app: Starlette) -> None:
     message = b"\x81\x81" + bytes(4) + b"?"
-    with (
-        serve_app(app) as address,  # whose timeout is longer
-        Edge(*address, "").connection(receive_buffer=65536) as connection,
-    ):
-        assert connection.fetch(request("GET", "/much/counts", UPGRADE)).status == 101
-        length = len(MUCH) + 10  # with the head of the frame
-        assert len(connection.read(length)) == length
-        connection.send(message)
 
+    with reading_slowly(app, "/much/counts") as connection:
+        assert len(connection.read(FRAME)) == FRAME
+        connection.send(message)
         assert connection.read(3) == b"\x81\x010"
 
 
 def test_messages_that_are_cancelled_while_they_wait_count_no_more(app: Starlette) -> None:
-    with (
-        serve_app(app) as address,  # whose timeout is longer
-        Edge(*address, "").connection(receive_buffer=65536) as connection,
-    ):
-        assert connection.fetch(request("GET", "/much/cancelled", UPGRADE)).status == 101
-        length = len(MUCH) + 10  # with the head of the frame
-
-        assert len(connection.read(length)) == length
+    with reading_slowly(app, "/much/cancelled") as connection:
+        assert len(connection.read(FRAME)) == FRAME
         assert connection.read(5) == b"\x81\x03end"
 
 

@@ -271,7 +271,6 @@ def test_the_id_of_a_completed_subscription_may_be_reused(caregivers: Gateway) -
         assert listener.receive()["payload"] == {"data": {"viewer": {"role": "CAREGIVER"}}}
 
 
-@pytest.mark.sqlite_only
 def test_an_operation_that_ends_late_leaves_its_id_to_the_next_one(caregivers: Gateway) -> None:
     missing = "{ session(id: 999) { title } }"
     with listening(caregivers.as_caregiver(1)) as listener:

@@ -42,7 +42,7 @@ class Client:
 
 
 def test_a_request_is_not_deferred_while_the_process_ends() -> None:
-    """Its rejection closes the connection, which the process would close without a word."""
+    """The process closes idle connections, and would close that of a deferred request without a response."""
 
     async def send() -> bytes:
         client = Client()
@@ -58,7 +58,7 @@ def test_a_request_is_not_deferred_while_the_process_ends() -> None:
 
 
 def test_the_decision_comes_after_all_that_is_due_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As after a pause of the process: there may be room then."""
+    """After a pause of the process many timers are due at once, and one of them may free the slot."""
     monkeypatch.setattr(protocol, "DEFERRED_SECONDS", 0)
 
     async def send() -> bytes:

@@ -74,8 +74,8 @@ def finding_client(user: str | None, client_id: int | None) -> Steps[Named]:
     """Finds a client by user name or by id. Erased clients have an id only."""
     found = yield FIND_CLIENT, {"user": user, "client": client_id}
     if not found:
-        told = "this id" if user is None else "this user name (--id takes an id)"
-        raise AccountRejected(f"there is no client with {told}")
+        reference = "this id" if user is None else "this user name (--id takes an id)"
+        raise AccountRejected(f"there is no client with {reference}")
     return Named(*found[0])
 
 

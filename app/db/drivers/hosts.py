@@ -37,7 +37,7 @@ AWAY = (
 )
 NOT_AWAY = (PermissionError, ssl.SSLError)  # of files and certificates
 NO_TLS = "rejected SSL upgrade"
-WRONG_PASSWORD = "28P01"  # a code of PostgreSQL
+INVALID_PASSWORD = "28P01"  # SQLSTATE, also of an unknown user
 REFUSED = f"[Errno {errno.ECONNREFUSED}]"  # of one address of the host, or within the list of several
 
 # The parameter that the server reports may be older than a promotion if PgBouncer passes it on.
@@ -168,8 +168,8 @@ def reason_of_fault(fault: Exception) -> str:
         return SILENT
     if isinstance(fault, ssl.SSLCertVerificationError):
         return f"has a certificate that is not valid: {fault.verify_message} (check sslrootcert)"
-    if getattr(fault, "sqlstate", None) == WRONG_PASSWORD:
-        return "rejects the password (check it; only this user may be able to read the file of PGPASSFILE)"
+    if getattr(fault, "sqlstate", None) == INVALID_PASSWORD:
+        return "rejects the user or the password (only this user may have access to the file of PGPASSFILE)"
     if REFUSED in str(fault):
         return "refuses connections (check the port, and that PostgreSQL runs and listens there)"
     file = getattr(fault, "filename", None)

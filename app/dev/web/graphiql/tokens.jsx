@@ -25,7 +25,7 @@ export function noteToken({ errors }, headers) {
 }
 
 function problemOf(headers, kind) {
-  if (headers?.trim() && parsed(headers) === undefined) return `Headers must be JSON: { "Authorization": "bearer <token>" }`;
+  if (/^\s*[^\s{/]/.test(headers ?? "")) return `Headers must be JSON: { "Authorization": "bearer <token>" }`;
   if (!hasToken(headers)) return "Not signed in: Headers contains no token.";
   if (!rejected.has(JSON.stringify(parsed(headers)))) return null;
   const remedy = kind === OWN ? "Paste another one into Headers." : "Reload the page for a new one.";
@@ -47,7 +47,7 @@ export function parsed(text) {
   }
 }
 
-let own = TEMPLATE; // headers with another token than a role's, while the page is open
+let ownHeaders = TEMPLATE; // the last ones with another token than that of a role; lost on a reload
 
 export function TokenChoice() {
   const { tabs, activeTabIndex, queryEditor, headerEditor } = useGraphiQL(
@@ -58,7 +58,7 @@ export function TokenChoice() {
   const kind = kindOfToken(headers);
   useChanges();
   const write = (chosen) => {
-    if (kind === OWN) own = headers;
+    if (kind === OWN) ownHeaders = headers;
     headerEditor.setValue(chosen);
     updateActiveTabValues({ headers: chosen });
   };
@@ -67,7 +67,7 @@ export function TokenChoice() {
     focusQuery(queryEditor);
   };
   const writeOwn = () => {
-    if (kind !== OWN) write(own);
+    if (kind !== OWN) write(ownHeaders);
     document.querySelector(".graphiql-editor-tools [data-name=headers]").click();
     headerEditor.setPosition({ lineNumber: 2, column: TEMPLATE.split("\n")[1].length });
     setTimeout(() => headerEditor.focus()); // after it is shown
