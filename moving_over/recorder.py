@@ -109,10 +109,11 @@ class Recorder:
             raise LegacyMigrationError(f"{part} cannot be created: {error.strerror}") from None
         index = part / INDEX
         lines = index.read_bytes().rpartition(b"\n")[0].splitlines(keepends=True) if index.exists() else []
+        users = [name_of(line["role"], line["userName"]) for line in map(orjson.loads, lines)]
+        whole = users.index(users[-1]) if users else 0  # lines of the last user may be missing
         if lines:
-            index.write_bytes(b"".join(lines).rstrip() + b"\n")
-        known = [orjson.loads(line) for line in lines]
-        return Counter(name_of(line["role"], line["userName"]) for line in known)
+            index.write_bytes(b"".join(lines[:whole]))
+        return Counter(users[:whole])
 
 
 def name_of(role: str, user: str) -> str:

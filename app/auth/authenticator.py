@@ -29,11 +29,6 @@ FIND_ACCOUNT = {
 }
 
 
-def viewer_for(identity: Identity) -> Steps[Viewer]:
-    viewer, _ = yield from finding_account(identity)
-    return viewer
-
-
 def finding_account(identity: Identity) -> Steps[tuple[Viewer, bool]]:
     """The viewer, and whether changes are rejected because people use the old service."""
     found: list[Any] = yield OnlyStatement(FIND_ACCOUNT[identity.role], {"user": identity.user})
@@ -149,9 +144,10 @@ class Authenticator:
     async def authenticate(self, token: str, now: datetime) -> AcceptedToken:
         since = self.ticks()
         identity = await self.verifier.identity(token, now)
+        keys = self.verifier.keys.keys  # they may change during the read
         viewer, is_read_only = await self.db.read(finding_account(identity))
         budget = self.budgets.of(viewer)
-        keys, last = self.verifier.keys.keys, since + ACCOUNT_CACHE_SECONDS
+        last = since + ACCOUNT_CACHE_SECONDS
         account = AcceptedToken(
             token,
             viewer,
@@ -163,8 +159,7 @@ class Authenticator:
             last,
             keys,
         )
-        keys_have_changed = keys is not self.verifier.cached_keys
-        if self.verifier.settings.token_cache and not keys_have_changed:
+        if self.verifier.settings.token_cache:
             self.accepted.put(token, account, weight_of(token))
         return account
 

@@ -19,7 +19,7 @@ from app.care.assignments import (
 )
 from app.care.bounds import ANSWER_BYTES, check_required, length_of
 from app.care.context import Context, Role, read_one
-from app.care.errors import DraftConflict, WrongAnswers, WrongState
+from app.care.errors import DraftConflict, WrongState
 from app.care.questions import (
     GivenAnswer,
     Question,
@@ -107,14 +107,20 @@ class Draft:
     answers: str  # the stored document
 
 
-async def save_answers(
-    ctx: Context, answers: Answers, is_auto: bool, selection: Selection | None
-) -> Row | None:
-    """Returns the draft with its new revision. Raises DraftConflict if the stored revision is another one."""
+def checked(ctx: Context, answers: Answers) -> AccessScope:
+    """The access of the client, after the checks that need no read."""
     access = ctx.access_as(Role.CLIENT)
     check_required(assignmentId=answers.assignment_id)
     check_count(answers.given)
     ctx.charge_stored(stored_length(answers))
+    return access
+
+
+async def save_answers(
+    ctx: Context, answers: Answers, is_auto: bool, selection: Selection | None
+) -> Row | None:
+    """Returns the draft with its new revision. Raises DraftConflict if the stored revision is another one."""
+    access = checked(ctx, answers)
     save_type = SaveType.AUTO_SAVE if is_auto else SaveType.DRAFT
     saved = await ctx.write("saveAnswers", saving(access, answers, save_type))
     return await read_one(get_my_answer_sets, ctx, saved, selection)
@@ -190,10 +196,7 @@ def document_of(questions: Sequence[Question], given: dict[int, str]) -> str:
 async def submit_answers(ctx: Context, answers: Answers) -> list[int]:
     """Returns the ids of the assignment and of the submission. Accepts late answers. Repeating the same
     answers returns the first submission; other answers are rejected."""
-    access = ctx.access_as(Role.CLIENT)
-    check_required(assignmentId=answers.assignment_id)
-    check_count(answers.given)
-    ctx.charge_stored(stored_length(answers))
+    access = checked(ctx, answers)
     return await ctx.write("submitAnswers", submitting(access, answers))
 
 
@@ -236,10 +239,7 @@ def finding_submitted(
 ) -> Steps[list[int]]:
     """Returns the ids of an earlier submission of the same answers."""
     found = yield FIND_SUBMISSION, {**locked.values, "attempt": locked.attempt}
-    try:
-        given = with_blanks(questions, match_answers(questions, answers.given))
-    except WrongAnswers:
-        given = None
-    if found and given is not None and is_stored(found[0][1], given):
+    given, wrong = match_storable_answers(questions, answers.given)
+    if found and not wrong and is_stored(found[0][1], with_blanks(questions, given)):
         return [locked.id, found[0][0]]
     raise WrongState("the assignment is submitted", "assignmentId")

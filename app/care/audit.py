@@ -5,11 +5,13 @@ import logging
 from datetime import datetime
 
 from app.care.context import Context, Role
-from app.db.audit.chain import finding_newest, is_unsealed, sealing
+from app.db.audit.chain import finding_newest, finding_writers, is_unsealed, sealing
 from app.db.audit.reading import listing_events
 from app.db.drivers.interface import Database, DatabaseUnavailable
 from app.db.reader.reads import Page
 from app.db.reader.selection import PageRequest
+
+WAIT_SECONDS, MAX_WAITS = 0.01, 20  # for transactions that add records
 
 logger = logging.getLogger("care.audit")
 
@@ -22,7 +24,7 @@ async def list_audit_events(ctx: Context, client_id: int, page_request: PageRequ
     try:
         has_more = await ctx.sealing
     except DatabaseUnavailable as fault:  # the latest events are listed once they are sealed
-        logger.warning("request %s: records wait to be sealed (%s)", ctx.request_id, fault.__cause__)
+        logger.warning("request %s: records wait to be sealed (%s)", ctx.request_id, fault.__cause__ or fault)
     else:
         if has_more:
             logger.warning("request %s: many records wait to be sealed", ctx.request_id)
@@ -33,8 +35,13 @@ async def seal_some(db: Database, now: datetime) -> bool:
     """Seals up to MAX_SEALED of the oldest unsealed records. Returns whether more wait."""
     if not await db.read(is_unsealed()):
         return False
-    newest = await db.write(finding_newest())
-    return await db.write(sealing(newest, now))
+    newest, writers = await db.read(finding_newest())
+    for _ in range(MAX_WAITS):
+        if not writers:
+            return await db.write(sealing(newest, now))
+        await asyncio.sleep(WAIT_SECONDS)
+        writers &= await db.read(finding_writers())
+    raise DatabaseUnavailable("a transaction that adds audit records does not end")
 
 
 async def seal(db: Database, now: datetime) -> None:

@@ -14,6 +14,7 @@ from app.db.statements.books import end_of, words_of
 from app.db.tables import BOOK_WORD, Book
 
 MAX_WORDS = 5
+MAX_SEARCH = 320  # characters, which can become 18 times as many by their normalization
 
 is_of_module = equals("module_id", id_parameter("module"))
 is_test_or_not = equals("is_test", bindparam("is_test", type_=Boolean))
@@ -69,6 +70,8 @@ def finding_books(
     if filter.is_test is not None:
         where.append(Where(is_test_or_not))
     search = (filter.search or "").strip()
+    if len(search) > MAX_SEARCH:
+        raise InvalidValue("search", f"may have at most {MAX_SEARCH} characters")
     words = words_of(search)
     if search and not words:
         where.append(Where(is_nothing))  # a search without letters and digits finds nothing

@@ -78,15 +78,13 @@ class Budget:
         needs none, and may leave a debt."""
         if not self.points:
             return
-        if needed:
-            now = self.ticks()
-            self.left = min(self.points, self.left + (now - self.moment) * self.points / MINUTE)
-            self.moment = now
-            needed = min(cost, needed, self.points)
-            if self.left < needed:
-                self.wait = max(1, ceil((needed - self.left) * MINUTE / self.points))
-                counters.limits["points a minute"] += 1
-                raise RateLimited(self.wait)
+        now = self.ticks()
+        self.left = min(self.points, self.left + (now - self.moment) * self.points / MINUTE)
+        self.moment = now
+        if needed and self.left < (needed := min(cost, needed, self.points)):
+            self.wait = max(1, ceil((needed - self.left) * MINUTE / self.points))
+            counters.limits["points a minute"] += 1
+            raise RateLimited(self.wait)
         self.left -= cost
 
     def seconds_until_full(self) -> int:

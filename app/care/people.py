@@ -15,10 +15,7 @@ IS_KNOWN = {Role.CAREGIVER: is_known_caregiver, Role.CLIENT: is_known_client}
 async def get_myself(ctx: Context, role: Role, selection: Selection) -> Row | None:
     """Returns the viewer as a caregiver or client, or None if the viewer has the other role."""
     viewer = ctx.signed_in()
-    if viewer.role is not role:
-        return None
-    access = scope_for(selection, ctx.access())
-    rows = await ctx.read("viewer", access, get_rows(TABLES[role], access, [viewer.id], selection))
+    rows = await read_people(ctx, "viewer", role, [viewer.id], selection) if viewer.role is role else []
     return rows[0] if rows else None
 
 
@@ -43,15 +40,9 @@ async def read_people(ctx: Context, what: str, role: Role, ids: list[int], selec
     have a session."""
     viewer, access = ctx.signed_in(), ctx.access()
     if viewer.role is role:
-        steps = get_rows(
-            TABLES[role], scope_for(selection, access), [viewer.id] if viewer.id in ids else [], selection
-        )
+        if not selection.links:  # the viewer's own columns need no relationship
+            access = AccessScope(access.now)
+        steps = get_rows(TABLES[role], access, [viewer.id] if viewer.id in ids else [], selection)
     else:
         steps = get_rows(TABLES[role], access, ids, selection, (Where(IS_KNOWN[role]),))
     return await ctx.read(what, access, steps)
-
-
-def scope_for(selection: Selection, access: AccessScope) -> AccessScope:
-    """Looks up no relationships if only columns of people are selected, since those need no access
-    condition."""
-    return access if selection.links else AccessScope(access.now)

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from enum import StrEnum
 from typing import NamedTuple
 
 from app.care.assignments import NOT_WITHDRAWN
@@ -19,16 +20,21 @@ from app.db.tables import MAX_ID, EventKind, Reminder
 
 Kinds = tuple[EventKind, ...]
 
-CAREGIVER_CHANGES: Kinds = (
-    EventKind.ASSIGNED,
-    EventKind.EXTENDED,
-    EventKind.REMINDERS_SET,
-    EventKind.WITHDRAWN,
-    EventKind.SUBMITTED,
-    EventKind.REOPENED,
-    EventKind.FEEDBACK_GIVEN,
-)
-CLIENT_CHANGES: Kinds = (*CAREGIVER_CHANGES, EventKind.DRAFT_SAVED)  # only the client sees drafts
+
+class AssignmentChangeKind(StrEnum):
+    ASSIGNED = EventKind.ASSIGNED
+    EXTENDED = EventKind.EXTENDED
+    REMINDERS_SET = EventKind.REMINDERS_SET
+    WITHDRAWN = EventKind.WITHDRAWN
+    DRAFT_SAVED = EventKind.DRAFT_SAVED
+    SUBMITTED = EventKind.SUBMITTED
+    REOPENED = EventKind.REOPENED
+    FEEDBACK_GIVEN = EventKind.FEEDBACK_GIVEN
+
+
+CLIENT_CHANGES: Kinds = tuple(map(EventKind, AssignmentChangeKind))
+# Only the client sees drafts.
+CAREGIVER_CHANGES: Kinds = tuple(kind for kind in CLIENT_CHANGES if kind is not EventKind.DRAFT_SAVED)
 CHANGES_BY_ROLE = {Role.CAREGIVER: CAREGIVER_CHANGES, Role.CLIENT: CLIENT_CHANGES}
 DUE_REMINDERS: Kinds = (EventKind.REMINDER_DUE,)
 KINDS_BY_ROLE = {Role.CAREGIVER: CAREGIVER_CHANGES, Role.CLIENT: CLIENT_CHANGES + DUE_REMINDERS}

@@ -72,7 +72,9 @@ def unfinished(file: Path) -> Iterator[Path]:
         try:
             yield part
         finally:
-            part.unlink(missing_ok=True)
+            with suppress(FileNotFoundError):  # another command may have begun after the renaming
+                if os.path.samestat(os.fstat(descriptor), os.stat(part)):
+                    part.unlink()
     finally:
         os.close(descriptor)
 

@@ -5,6 +5,7 @@ import asyncio
 import os
 from collections.abc import Awaitable, Callable, Iterable
 from enum import Enum
+from errno import EPIPE
 from typing import Any
 
 import click
@@ -73,6 +74,10 @@ class Gateway(Group):
             message = str(error)
         except SQLAlchemyError as error:
             message = f"database error: {str(error).splitlines()[0]}"
+        except OSError as error:
+            if error.errno == EPIPE or isinstance(self.commands.get(ctx.invoked_subcommand or ""), Service):
+                raise
+            message = ": ".join(str(each) for each in (error.filename, error.strerror or error) if each)
         for line in message.splitlines():  # an import can report several errors
             click.echo(f"care-gateway: {line}", err=True)
         ctx.exit(2)

@@ -76,8 +76,9 @@ def reject_taken_port(host: str, port: int, advice: str = "") -> None:
             with socket.socket(family, kind, protocol) as listener:
                 listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
                 listener.bind(address)
-    except OSError as error:
-        raise SettingsError(f"cannot listen on {host}, port {port}: {error.strerror}{advice}") from None
+    except (OSError, UnicodeError) as error:  # UnicodeError: no host can have this name
+        reason = getattr(error, "strerror", None) or "no such address"
+        raise SettingsError(f"cannot listen on {host}, port {port}: {reason}{advice}") from None
 
 
 def reject_taken_metrics_port(settings: Settings) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from app.auth.authenticator import token_in, viewer_for
+from app.auth.authenticator import finding_account, token_in
 from app.auth.rejections import Reason
 from app.auth.tokens import MAX_TOKEN, Verifier
 from app.care.context import Role, utc_now
@@ -92,7 +92,7 @@ def check(words: tuple[str, ...]) -> None:
     verifier = Verifier(settings, keys_for(settings))
     try:
         identity = asyncio.run(verifier.identity(token_in(authorization), utc_now()))
-        read_database(settings, viewer_for(identity))
+        read_database(settings, finding_account(identity))
     except CannotVerify:
         raise
     except CareError as error:

@@ -9,15 +9,12 @@ from pathlib import Path
 from app.auth.key_sources import KeysUnreadable, is_loopback
 from app.db.drivers.interface import location_of, sqlite_path
 from app.dev.tokens import KEY_FILE, has_own_keys
-from app.doctor.findings import Finding, Installation, failed, ok, warning
+from app.doctor.findings import CONNECT_SECONDS, OTHERS_WRITE, Finding, Installation, failed, ok, warning
 from app.events.webhook import Webhook, open_webhook
 from app.main import keys_for, reject_unaudited, schema_of_service
 from app.schema.transport.trusted_documents import open_documents
 from app.settings import Settings, SettingsError, Trust, unknown_variables
 from app.telemetry.wording import counted
-
-CONNECT_SECONDS = 5
-OTHERS_WRITE = 0o022
 
 
 def check_settings(installation: Installation) -> Iterator[Finding]:

@@ -13,14 +13,13 @@ from app.db.admin.migrate import NEWER_ADVICE, is_newer, newest_version, number_
 from app.db.drivers.interface import location_of, sqlite_path
 from app.db.drivers.sqlite import connect_sqlite
 from app.db.sql import Statement, selecting
-from app.doctor.findings import Finding, Installation, failed, ok, warning
+from app.doctor.findings import OTHERS_WRITE, Finding, Installation, failed, ok, warning
 
 MIB = 1024 * 1024
 MIN_FREE = 100 * MIB
 MAX_CHECKED = 1024 * MIB  # a larger file takes too long to check
 MAX_LOG = 500 * MIB
 OTHERS_ANY = 0o077
-OTHERS_WRITE = 0o022
 OWNER = "make the service's user its owner: chown USER"
 
 POSTGRES_SETTINGS = Statement(text("SELECT name, setting FROM pg_settings"))

@@ -8,6 +8,9 @@ from app.db.drivers.interface import Database, Result
 from app.db.sql import Steps
 from app.settings import Settings
 
+CONNECT_SECONDS = 5
+OTHERS_WRITE = 0o022  # mode bits
+
 
 class Verdict(StrEnum):
     OK = "ok"

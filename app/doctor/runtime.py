@@ -7,7 +7,6 @@ from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 from http.client import HTTPConnection, HTTPException
 from typing import Any
-from urllib.error import HTTPError
 
 import orjson
 from sqlalchemy import text
@@ -20,13 +19,12 @@ from app.db.drivers.interface import sqlite_path
 from app.db.drivers.waiting_commits import reading_waiting_commits
 from app.db.moments import known_moment
 from app.db.sql import Statement, selecting
-from app.doctor.findings import Finding, Installation, failed, ok, warning
+from app.doctor.findings import CONNECT_SECONDS, Finding, Installation, failed, ok, warning
 from app.telemetry.metrics.backlog import MAX_COUNTED, reading_backlog
 from app.telemetry.wording import counted
 
 OVERDUE = timedelta(minutes=2)  # a dispatcher runs every second
 CLOCK_TOLERANCE = 2  # seconds
-CONNECT_SECONDS = 5
 MAX_WAIT = 5  # seconds; a commit waits some milliseconds for a standby that works
 REBUILD = "stop the server with the older data, and rebuild it as a standby: docs/scale.md, A standby"
 SYNC_SECONDS = 10
@@ -119,9 +117,6 @@ def date_of(url: str) -> datetime | None:
     try:
         with opener_for(url).open(url, timeout=CONNECT_SECONDS) as response:
             date = response.headers.get("date")
-    except HTTPError as error:
-        date = error.headers.get("date")
-        error.close()
     except (OSError, HTTPException, ValueError):
         return None
     try:
@@ -171,7 +166,13 @@ def check_replica(installation: Installation) -> Iterator[Finding]:
     path = installation.settings.litestream_socket
     if not path:
         return
-    database = str(sqlite_path(installation.settings.database).absolute())
+    url = installation.settings.database
+    if not url.startswith("sqlite:///"):  # it holds a password, and Litestream repeats it in its response
+        yield warning(
+            "replica", "CARE_LITESTREAM_SOCKET has no effect: the database is not SQLite", "unset it"
+        )
+        return
+    database = str(sqlite_path(url).absolute())
     try:
         synced = ask(path, "POST", "/sync", {"path": database, "wait": True, "timeout": SYNC_SECONDS})
         listed = ask(path, "GET", "/list", {})["databases"]

@@ -102,6 +102,16 @@ class PreparingSchema(strawberry.Schema):
         except (GraphQLError, RecursionError):
             return None
 
+    async def admitted(self, text: str, name: str | None, context: Any) -> Document | None:
+        """The document, charged and read as for its execution; None if it is invalid."""
+        try:
+            return await self.admit(self.context_of(text, None, context, name), text)
+        except (GraphQLError, RecursionError) as fault:
+            cause = getattr(fault, "original_error", None)
+            if isinstance(cause, self.rejections):
+                raise cause from None
+            return None
+
     def prepare_operation(self, document: Document, name: str | None) -> PreparedOperation | None:
         """The prepared operation; None if the document is invalid or nested too deeply."""
         rules = self.context_of("", None, None, name).validation_rules

@@ -22,6 +22,7 @@ from app.db.statements.deliveries import (
     STORE_OUTCOME,
     TAKE_DELIVERIES,
 )
+from app.db.statements.dispatch import SEARCH_LIMIT
 from app.db.tables import DeliveryState
 from app.events.outbox import take_each
 from app.events.webhook import TYPES, PostResult, Webhook, WebhookEvent, body_of, headers_of, post
@@ -50,18 +51,21 @@ class Attempt:
 async def deliver(db: Database, webhook: Webhook, clock: Callable[[], datetime]) -> bool:
     """Delivers a batch of due events. Returns whether more remain."""
     now = clock()
-    found = await db.read(selecting(FIND_DUE_DELIVERIES, now=now, limit=MAX_CONCURRENT))
+    found = await db.read(selecting(FIND_DUE_DELIVERIES, now=now, limit=SEARCH_LIMIT))
     attempts: list[Attempt] = []
     faults: list[BaseException | None] = []
     try:
-        await take_each(db, found, partial(counting_attempts, now), attempts)
+        for at in range(0, len(found), MAX_CONCURRENT):
+            await take_each(db, found[at : at + MAX_CONCURRENT], partial(counting_attempts, now), attempts)
+            if attempts:  # not if none of these can be processed
+                break
     except DatabaseUnavailable as fault:  # attempts that were counted before it are still posted
         faults.append(fault)
     posts = [deliver_one(db, webhook, clock, attempt) for attempt in attempts]
     faults += await asyncio.gather(*posts, return_exceptions=True)
     for failure in filter(None, faults):
         raise failure  # after all attempts, so that a failure to store one result cancels no other
-    return len(found) == MAX_CONCURRENT and bool(attempts)
+    return len(found) > MAX_CONCURRENT and bool(attempts)
 
 
 def counting_attempts(now: datetime, caregiver: int, events: list[int]) -> Steps[list[Attempt]]:

@@ -38,8 +38,9 @@ class Notifier:
         wakeup = asyncio.Event()
         self.wakeups.setdefault(viewer, set()).add(wakeup)
         if self.follower is None:
+            following = keep_running("the event feed", partial(self.follow, self.notify), PAUSE_SECONDS)
             own = contextvars.Context()  # without the request id: the task serves all subscriptions
-            self.follower = asyncio.create_task(self.keep_following(), context=own)
+            self.follower = asyncio.create_task(following, context=own)
         try:
             yield wakeup
         finally:
@@ -49,11 +50,6 @@ class Notifier:
             if not self.wakeups and self.follower is not None:
                 self.follower.cancel()
                 self.follower = None
-
-    async def keep_following(self) -> None:
-        while True:
-            await keep_running("the event feed", partial(self.follow, self.notify), PAUSE_SECONDS)
-            await asyncio.sleep(PAUSE_SECONDS)
 
     def notify(self, parties: Parties) -> None:
         if parties is None:

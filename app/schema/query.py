@@ -1,6 +1,6 @@
 """The queries, one field each. Each resolver reads its arguments and calls one function of `care`."""
 
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Coroutine
 from datetime import datetime
 from typing import Annotated, Any, TypeVar
 
@@ -19,7 +19,7 @@ from app.care.assignments import (
 )
 from app.care.audit import list_audit_events
 from app.care.books import BookFilter
-from app.care.context import Context, Role
+from app.care.context import Get, Role
 from app.care.errors import InvalidValue, NotFound
 from app.care.own_data import DataFormat, get_own_data
 from app.care.sessions import ORDERS as ORDERS_OF_SESSIONS
@@ -62,8 +62,7 @@ from app.schema.types.scalars import EitherId, Node, read_filter_id, read_global
 Result = TypeVar("Result")
 
 # Lookups by id, restricted to the viewer's rows.
-Lookup = Callable[[Context, list[int], Selection], Awaitable[list[Row]]]
-LOOKUPS: dict[Table, Lookup] = {
+LOOKUPS: dict[Table, Get] = {
     Session: get_my_sessions,
     Assignment: get_my_assignments,
     AnswerSet: get_my_answer_sets,

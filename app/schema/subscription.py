@@ -2,7 +2,6 @@
 
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from datetime import datetime
-from enum import StrEnum
 from typing import Annotated, Any
 
 import strawberry
@@ -12,25 +11,14 @@ from app.care import subscriptions
 from app.care.assignments import get_my_assignments
 from app.care.context import Context, read_one
 from app.care.sessions import get_my_sessions
+from app.care.subscriptions import AssignmentChangeKind
 from app.db.event_log import LoggedEvent
-from app.db.tables import Assignment, Event, EventKind, Reminder, Session
+from app.db.tables import Assignment, Event, Reminder, Session
 from app.schema.selection import Info, selected_member
 from app.schema.transport.subscriptions import SubscriptionContext, deliver_events
 from app.schema.types import assignments as assignment_types
 from app.schema.types import sessions as session_types
 from app.schema.types.scalars import global_id, read_id
-
-
-class AssignmentChangeKind(StrEnum):
-    ASSIGNED = EventKind.ASSIGNED
-    EXTENDED = EventKind.EXTENDED
-    REMINDERS_SET = EventKind.REMINDERS_SET
-    WITHDRAWN = EventKind.WITHDRAWN
-    DRAFT_SAVED = EventKind.DRAFT_SAVED
-    SUBMITTED = EventKind.SUBMITTED
-    REOPENED = EventKind.REOPENED
-    FEEDBACK_GIVEN = EventKind.FEEDBACK_GIVEN
-
 
 read_row: Callable[..., Awaitable[Any]] = read_one  # a row stands for an object of the GraphQL type
 After = Annotated[ID | None, argument(description="Resume after this event id; null starts from now.")]

@@ -46,6 +46,10 @@ HEALTH = (b"/livez", b"/readyz")
 FORWARDED = {b"x-forwarded-for", b"x-forwarded-proto"}
 
 
+def is_health_check(target: bytes) -> bool:
+    return target.partition(b"?")[0] in HEALTH
+
+
 class EdgeProtocol(TimedProtocol):
     """Ends a connection in one of five ways:
 
@@ -156,7 +160,7 @@ class EdgeProtocol(TimedProtocol):
         """Returns a simple request that is to be rejected. It is not parsed, since parsing is most of the
         cost. Returns None for any other request."""
         request = read_simple_request(data)
-        if request is None or request.target in HEALTH or self.flow.write_paused or self.is_stopping():
+        if request is None or is_health_check(request.target) or self.flow.write_paused or self.is_stopping():
             return None
         account = self.admission.account_of(request.authorization)
         budget = account.budget if account else self.budget_of_address()
@@ -329,14 +333,16 @@ class EdgeProtocol(TimedProtocol):
         self.parser = None  # type: ignore[assignment]  # a reference cycle
 
     def limit_body(self) -> None:
-        """Checks the headers about an incomplete body, and limits the bytes of all incomplete bodies."""
+        """Checks the headers about an incomplete body, and limits the bytes of all incomplete bodies, with
+        those of their heads."""
         if not self.is_body_checked:
             self.is_body_checked = True
             self.check_body_headers()
         if self.discards_input or self.incoming is None:
             return
         self.is_incomplete = True
-        self.admission.bodies.set_size(self, len(self.incoming.body))
+        head = self.length_of_headers() + HEADER_OVERHEAD * len(self.headers)
+        self.admission.bodies.set_size(self, len(self.incoming.body) + head)
 
     def check_body_headers(self) -> None:
         """Checks the announced length of an incomplete body, and responds to `Expect: 100-continue`."""
@@ -367,7 +373,7 @@ class EdgeProtocol(TimedProtocol):
         return self.admission.budgets.of_address(self.client[0] if self.client else "")
 
     def is_overloaded(self, budget: Budget) -> bool:
-        return self.admission.rejects(budget) and self.url not in HEALTH
+        return self.admission.rejects(budget) and not is_health_check(self.url)
 
     def is_stopping(self) -> bool:
         return self.is_ending or self.admission.is_draining
@@ -408,7 +414,7 @@ class EdgeProtocol(TimedProtocol):
         self.current = cycle
         state = cycle.scope["state"]
         app = self.app if cycle.is_forwarded else self.unforwarded
-        turns = None if cycle.scope["raw_path"] in HEALTH else self.admission.turns
+        turns = None if is_health_check(cycle.scope["raw_path"]) else self.admission.turns
         work = cycle.run(app, self.admission.dequeue, turns)
         self.task = task = asyncio.Task(work, loop=self.loop, context=Context())
         self.tasks.add(task)

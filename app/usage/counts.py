@@ -143,7 +143,7 @@ class UsageWriter:
 
     async def write(self) -> None:
         now = self.clock()
-        self.since = self.since if now - self.last <= MAX_GAP else now
+        self.since = self.since if timedelta(0) <= now - self.last <= MAX_GAP else now
         self.last = now
         self.usage.note_turned_away(now)
         counted, minutes = self.usage.take(), minutes_between(self.since, now)

@@ -54,7 +54,6 @@ def import_recording(
     if is_update and result.conflicts:
         click.echo("decide with `care-gateway legacy resolve take-old|keep-here RECORDING KIND:ID`", err=True)
         raise SystemExit(1)
-    raise SystemExit(0)
 
 
 def print_update(update: Update, is_removed: bool) -> None:

@@ -6,6 +6,7 @@ import signal
 import sys
 import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -90,7 +91,8 @@ def save_and_show(counts: Counts, state: Path) -> None:
             file.write(orjson.dumps([[*key, number] for key, number in dict(counts.numbers).items()]))
     except click.FileError as error:
         error.show()
-    click.echo(counts.summary(), err=True)
+    with suppress(OSError):  # nobody reads standard error any more
+        click.echo(counts.summary(), err=True)
 
 
 @shadow.command()

@@ -222,10 +222,30 @@ def test_a_record_that_is_committed_late_is_sealed(database_url: str) -> None:
     assert verified(database_url).faults == []
 
 
+def test_records_are_sealed_during_a_vacuum(database_url: str) -> None:
+    """It holds the same lock for as long as it takes."""
+    if database_url.startswith("sqlite"):
+        pytest.skip("SQLite has no such lock")
+    import asyncpg
+
+    async def run() -> None:
+        db = await open_database(database_url)
+        vacuum = await asyncpg.connect(database_url)
+        async with vacuum.transaction():
+            await vacuum.execute("LOCK TABLE audit_record, audit_seal IN SHARE UPDATE EXCLUSIVE MODE")
+            await db.write(recording(records(2)))
+            await seal(db, NOW)
+        await vacuum.close()
+        await db.close()
+
+    asyncio.run(run())
+    assert raw.run(database_url, "SELECT last_record_id, record_count FROM audit_seal") == [(2, 2)]
+
+
 def test_records_after_the_newest_one_wait_for_the_next_seal(database_url: str) -> None:
     """Before one of them, a record with a smaller id may still be committed."""
     run_write(database_url, recording(records(2)))
-    newest = run_write(database_url, finding_newest())
+    newest, _ = run_write(database_url, finding_newest())
     run_write(database_url, recording(records(3)))
 
     run_write(database_url, sealing(newest, NOW))

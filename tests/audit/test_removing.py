@@ -129,6 +129,31 @@ def test_a_removal_takes_several_batches(database_url: str, monkeypatch: pytest.
     assert remaining(database_url)[:2] == ([16, 17], [6, 7])
 
 
+def test_a_removal_beside_another_one_reports_no_fault(
+    database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The other one removes what this one has not verified yet."""
+    monkeypatch.setattr("app.events.retention.MAX_VERIFIED", 2)
+    for _ in range(5):
+        run_write(database_url, recording(records(3, ABOUT, OLD)))
+        seal_all(database_url, OLD)
+    run_write(database_url, recording(records(1)))
+    seal_all(database_url)
+
+    async def run() -> list[int]:
+        db = await open_database(database_url)
+        steps = removing_expired(db, PERIOD, NOW)
+        await anext(steps)
+        counts = [
+            sum([count async for _, count in some]) for some in (removing_expired(db, PERIOD, NOW), steps)
+        ]
+        await db.close()
+        return counts
+
+    assert asyncio.run(run()) == [15, 0]
+    assert verified(database_url).faults == []
+
+
 def test_an_interrupted_removal_verifies_and_the_next_run_finishes_it(
     aged: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -154,11 +154,14 @@ def test_a_response_shows_status_time_size_cost_and_the_time_of_the_server(
 
 def test_an_empty_query_is_not_sent(served: Served, page: Page) -> None:
     opened_graphiql(served, page)
+    page.click(RUN)
+    page.until("document.querySelector('.facts')")
     write_query(page, "# nothing\n")
     page.evaluate("new Promise((done) => setTimeout(done, 400))")
     sent = page.requests.count(f"{served.url}/graphql")
     page.click(RUN)
     page.until(f"{RESPONSE}.includes('The query is empty')")
+    assert page.evaluate("document.querySelector('.facts')") is None  # those of the response before
     assert page.requests.count(f"{served.url}/graphql") == sent
     assert_no_errors_and_no_foreign_requests(served, page)
 
@@ -276,6 +279,8 @@ def test_a_cleared_event_does_not_come_back_when_the_stream_ends(served: Served,
     served.stop(signal.SIGTERM)
     page.until(f"{RESPONSE}.includes('The stream ended')")
     assert "data" not in json.loads(page.evaluate(RESPONSE))
+    assert page.evaluate("document.querySelector('.log header span').textContent") == "0 events"
+    assert page.evaluate(f"{EVENTS}.map((one) => one.querySelector('span').textContent)") == ["end"]
 
 
 def test_a_legacy_call_in_the_list_of_requests_opens_as_its_operation(served: Served, page: Page) -> None:

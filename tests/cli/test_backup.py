@@ -4,11 +4,13 @@ contains no part of a transaction that commits meanwhile."""
 import fcntl
 import os
 import sqlite3
-from contextlib import closing
+import stat
+from contextlib import ExitStack, closing
 from pathlib import Path
 
 import pytest
 
+from app.cli.backup import unfinished
 from app.db.admin.backup import copy_sqlite, marker_of
 from app.db.drivers.interface import sqlite_path
 from app.settings import Settings
@@ -167,6 +169,17 @@ def test_two_commands_do_not_write_to_one_file(command: Command, file: Path) -> 
 
     assert_rejected(rejected, f"another command is writing to {file}")
     assert files_beside(file) == [f"{file.name}.part"]
+
+
+def test_a_command_that_ends_leaves_the_temporary_file_of_the_next_one(file: Path) -> None:
+    """The next one may begin once the first has renamed its file."""
+    with ExitStack() as stack:
+        with unfinished(file) as part:
+            part.replace(file)
+            stack.enter_context(unfinished(file))
+
+        assert stat.S_IMODE(part.stat().st_mode) == 0o600
+    assert files_beside(file) == [file.name]
 
 
 @on_sqlite

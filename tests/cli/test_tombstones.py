@@ -18,6 +18,7 @@ from tests.conftest import fresh_database
 from tests.database_rows import all_rows
 from tests.db import raw
 from tests.factories import (
+    HOUR,
     NOW,
     Record,
     a_client,
@@ -242,6 +243,18 @@ def test_of_two_decisions_at_one_moment_disabled_wins(first: TombstoneState) -> 
     found = merged(*({person: Mark(state, NOW)} for state in states))
 
     assert found == {person: Mark(TombstoneState.DISABLED, NOW)}
+
+
+def test_a_decision_after_one_of_a_clock_that_was_ahead_wins(database_url: str) -> None:
+    """In the database, and when a restore merges it with that of the backup."""
+    person, ahead = ("CAREGIVER", 2), Mark(TombstoneState.ENABLED, NOW + HOUR)
+    for mark in (ahead, Mark(TombstoneState.DISABLED, NOW)):
+        run_write(database_url, saving_tombstone(*person, mark))
+
+    found = run_read(database_url, reading_tombstones())
+
+    assert found[person].state is TombstoneState.DISABLED
+    assert merged({person: ahead}, found)[person].state is TombstoneState.DISABLED
 
 
 def test_an_erasure_is_not_overwritten(database_url: str) -> None:

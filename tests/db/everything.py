@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
 
-from app.auth.authenticator import viewer_for
+from app.auth.authenticator import finding_account
 from app.auth.tokens import Identity
 from app.care.answers import SubmissionFilter, get_my_answer_sets, list_my_submissions
 from app.care.assignments import (
@@ -185,7 +185,7 @@ def everything_read(world: OpenWorld) -> Iterator[Ran]:
     ):
         yield from statements_of(world, viewer_name, viewer, reads)
     for role in Role:
-        yield from ran(f"account of a {role}", [next(viewer_for(Identity("client-1", role)))])
+        yield from ran(f"account of a {role}", [next(finding_account(Identity("client-1", role)))])
 
 
 def statements_of(

@@ -25,6 +25,14 @@ def test_a_litestream_that_does_not_run_is_reported(diagnose: Diagnose, tmp_path
     assert found == [("failed", f"Litestream does not respond at {path}: {reason}")]
 
 
+def test_a_socket_that_has_no_effect_is_reported_and_gets_no_password(
+    diagnose: Diagnose, migrated_postgresql: str, tmp_path: Path
+) -> None:
+    found = diagnose("replica", database_url=migrated_postgresql, litestream_socket=str(tmp_path / "a.sock"))
+
+    assert found == [("warning", "CARE_LITESTREAM_SOCKET has no effect: the database is not SQLite")]
+
+
 OTHERS = {
     "no HTTP": (b"220 ready\r\n", False, ""),
     "no end": (b"HTTP/1.1 100 Continue\r\n\r\n" * 50, True, "the response is too long"),

@@ -190,6 +190,15 @@ def test_a_document_that_is_not_cached_is_charged_by_its_length(
     assert schema.charged == [*points, 2, 2, 2]
 
 
+def test_a_document_that_is_admitted_before_its_execution_is_charged_once(schema: Watched) -> None:
+    document = run(schema.admitted(LONG, None, LibraryContext({})))
+
+    assert document is not None and document.operation(None) is not None
+    assert (schema.threads, schema.charged) == ([THREAD], [(len(LONG) - FREE_LENGTH) // CHARACTERS_PER_POINT])
+    assert use(schema, LONG) == DONE
+    assert schema.charged[1:] == [2]
+
+
 def test_a_document_that_was_read_for_another_reason_is_charged(schema: Watched) -> None:
     schema.find_operation(LONG, None)
 

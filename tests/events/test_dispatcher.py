@@ -115,6 +115,38 @@ def test_an_error_with_one_caregiver_does_not_delay_others(
     }
 
 
+def test_deliveries_that_cannot_be_processed_do_not_stop_the_webhook(
+    with_webhook: Care, receiver: Receiver
+) -> None:
+    """As many as are processed at once, and due before the others."""
+    for number in range(1, MAX_CONCURRENT + 2):
+        who = 1 if number <= MAX_CONCURRENT else 2
+        moment = f"'2026-11-21T0{who}:00:00.000000Z'"
+        with_webhook.rows(
+            "INSERT INTO event (caregiver_id, client_id, kind, session_id, moment, hand_over_date)"
+            f" VALUES ({who}, {who}, 'SESSION_UPDATED', 1, {moment}, {moment})"
+        )
+        with_webhook.rows(
+            "INSERT INTO delivery (event_id, caregiver_id, client_id, state, attempts, next_date)"
+            f" VALUES ({number}, {who}, {who}, 'WAITING', 0, {moment})"
+        )
+    reject_deliveries_of_caregiver_1(with_webhook)
+
+    with_webhook.dispatch(BEFORE)
+
+    assert receiver.ids() == [f"evt_{MAX_CONCURRENT + 1}"]
+
+
+def reject_deliveries_of_caregiver_1(care: Care) -> None:
+    if care.settings.database.startswith("sqlite:"):
+        error = "SELECT RAISE(ABORT, 'damaged') WHERE OLD.caregiver_id = 1"
+        care.rows(f"CREATE TRIGGER damaged BEFORE UPDATE ON delivery BEGIN {error}; END")
+        return
+    body = "BEGIN IF OLD.caregiver_id = 1 THEN RAISE 'damaged'; END IF; RETURN NEW; END"
+    care.rows(f"CREATE FUNCTION damaged() RETURNS trigger LANGUAGE plpgsql AS $${body}$$")
+    care.rows("CREATE TRIGGER damaged BEFORE UPDATE ON delivery FOR EACH ROW EXECUTE FUNCTION damaged()")
+
+
 @pytest.mark.sqlite_only
 def test_a_hanging_receiver_does_not_delay_reminders(with_webhook: Care, receiver: Receiver) -> None:
     with_webhook.rows("UPDATE reminder SET state = 'SKIPPED'")

@@ -98,6 +98,11 @@ def test_what_a_client_sends_after_a_deferred_request_ends_the_wait(edge: Edge) 
         assert [connection.receive().status, connection.receive().status] == [503, 503]
 
 
+def test_a_health_check_with_a_query_is_answered(edge: Edge) -> None:
+    with occupied(edge):
+        assert edge.fetch(request("GET", "/livez?probe=lb")).status == 200
+
+
 def test_the_body_may_arrive_after_the_head(edge: Edge) -> None:
     head, end, body = homework().partition(b"\r\n\r\n")
     with ExitStack() as stack:

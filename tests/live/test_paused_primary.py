@@ -12,6 +12,7 @@ from app.db.drivers import watching
 from app.db.drivers.factory import open_database
 from app.db.drivers.interface import DatabaseUnavailable
 from app.db.sql import Steps
+from app.telemetry.metrics.collect import MetricSources, stored_metrics
 from tests.crash.server import own_postgres, standby_of
 from tests.db.small_steps import adding, counting, running, sql, with_database
 
@@ -108,6 +109,23 @@ def test_a_read_does_not_wait_for_a_server_that_hangs(caplog: pytest.LogCaptureF
                 await asyncio.sleep(0)
 
         assert with_database(url, use, patience=3600) == 0
+
+
+def test_the_metrics_report_a_database_that_hangs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("app.telemetry.metrics.collect.DATABASE_SECONDS", 0.1)
+    with own_postgres(in_memory=True) as (server, url):
+        asyncio.run(migrate(url))
+
+        async def use(db: Any) -> list[tuple[str, float]]:
+            await db.read(counting())
+            server.pause()
+            try:
+                found = await stored_metrics(MetricSources(url, db))
+            finally:
+                server.resume()
+            return [(metric.name, metric.samples[0].value) for metric in found]
+
+        assert with_database(url, use) == [("care_database_up", 0)]
 
 
 @pytest.mark.usefixtures("soon")

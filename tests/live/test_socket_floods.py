@@ -297,9 +297,11 @@ AT_MOST = MAX_HEADS // len(HEAD)
 
 
 BODY = request("POST", "/graphql", b"content-length: 250000\r\n") + b" " * 249_999
+HEAD_OF_BODY = request("POST", "/graphql", b"content-length: 2\r\nx-long: %b\r\n" % (b"y" * 60_000))
 INCOMPLETE = {
     "heads": (HEAD, AT_MOST, b"\r\n", 200),
     "bodies": (BODY, MAX_BODIES // 249_999, b" ", 401),
+    "heads of bodies": (HEAD_OF_BODY, MAX_BODIES // len(HEAD_OF_BODY), b"{}", 401),
 }
 
 

@@ -5,6 +5,7 @@ import shutil
 import socket
 import sqlite3
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -195,12 +196,25 @@ def test_a_metrics_port_in_use_is_reported_with_its_setting(production: dict[str
     assert results == [("", sentence, 2)] * 2
 
 
-def test_a_foreign_address_is_reported_in_one_sentence(production: dict[str, str]) -> None:
-    completed = run("serve", "--host", "192.0.2.1", **production)
+@pytest.mark.parametrize(
+    ("host", "reason"), [("192.0.2.1", "Cannot assign requested address"), ("a..b", "no such address")]
+)
+def test_a_foreign_address_is_reported_in_one_sentence(
+    production: dict[str, str], host: str, reason: str
+) -> None:
+    completed = run("serve", "--host", host, **production)
 
-    port = production["port"]
-    sentence = f"care-gateway: cannot listen on 192.0.2.1, port {port}: Cannot assign requested address\n"
+    sentence = f"care-gateway: cannot listen on {host}, port {production['port']}: {reason}\n"
     assert result(completed) == (2, "", sentence)
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+def test_an_output_that_cannot_be_written_is_reported_in_one_sentence() -> None:
+    words = [sys.executable, "-m", "app", "schema"]
+    with open("/dev/full", "w") as full:
+        completed = subprocess.run(words, stdout=full, stderr=subprocess.PIPE, text=True, timeout=PATIENCE)
+
+    assert (completed.returncode, completed.stderr) == (2, "care-gateway: No space left on device\n")
 
 
 def test_plain_uvicorn_reports_a_configuration_error() -> None:

@@ -5,6 +5,7 @@ from pathlib import Path
 import orjson
 import pytest
 
+from moving_over.recorder import INDEX
 from tests import keys
 from tests.moving_over.moves import Move
 from tests.moving_over.services import Request, Response, fake_service
@@ -61,7 +62,19 @@ def test_a_lasting_failure_is_reported_with_user_and_call_and_can_be_continued(m
         "continue it with --continue, or remove it"
     )
     assert (continued.exit_code, continued.stdout) == (0, f"12 responses for 4 users, in {move.folder}/r\n")
-    assert len(move.old.requests) == before + 3
+    assert len(move.old.requests) == before + 6  # those of the last complete user again
+    assert move.run("import", str(move.folder / "r")).stdout == ROWS
+
+
+def test_a_user_of_whom_a_part_was_written_is_recorded_again(move: Move) -> None:
+    with move.old.misbehaving("sends 502", user=keys.token("CLIENT", "client-2")):
+        move.record_to("r", "--attempts", "2")
+    index = move.folder / "r.part" / INDEX
+    index.write_bytes(b"".join(index.read_bytes().splitlines(keepends=True)[:-1]))
+
+    continued = move.record_to("r", "--continue")
+
+    assert continued.stdout == f"12 responses for 4 users, in {move.folder}/r\n"
     assert move.run("import", str(move.folder / "r")).stdout == ROWS
 
 

@@ -50,6 +50,10 @@ PAGES = {
     "page=107374183": envelope([], False, True, 3, 20, 107374183),
     "page=2147483648&size=1": envelope([], False, True, 45, 1, 2147483647),
     "page=999999999999999999&size=100": envelope([], False, True, 1, 100, 2147483647),
+    "page=00000000000000000002&size=00000000000000000015": envelope(
+        newest(15, skipped=30), False, True, 3, 15, 2
+    ),
+    "page=-1&size=-99999999999999999999": envelope([45], True, False, 45, 1, 0),
     "page=two&size=101": envelope(newest(45), True, True, 1, 100, 0),
 }
 

@@ -302,6 +302,10 @@ def test_a_process_that_was_suspended_did_not_count_meanwhile(settings: Settings
     ]
 
 
+def test_a_process_counts_although_the_clock_was_ahead_at_its_start(settings: Settings) -> None:
+    assert written_at(settings, "23:00:00", "09:00:20", "09:01:00", "09:02:00") == [("2026-11-21T09", [1])]
+
+
 def test_minutes_that_cannot_be_written_are_written_later(settings: Settings) -> None:
     async def write() -> None:
         clock = iter(map(moment, ("09:00:00", "09:01:00", "09:02:00")))

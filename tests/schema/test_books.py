@@ -131,6 +131,18 @@ def test_a_search_has_at_most_five_words(shelf: Gateway) -> None:
     }
 
 
+@pytest.mark.sqlite_only
+def test_a_search_has_at_most_320_characters(shelf: Gateway) -> None:
+    """Normalizing them takes time, and can make them 18 times as many."""
+    caller = shelf.as_client(1)
+
+    assert caller.data(SEARCH, search=" " + "\ufdfa" * 320) == {"books": {"totalCount": 0, "nodes": []}}
+    assert caller.graphql(SEARCH, search="a" * 321) == {
+        "data": None,
+        "errors": [refusal("UNREADABLE", "search may have at most 320 characters", "books", column=26)],
+    }
+
+
 def test_filters_of_the_catalogue_can_be_combined(shelf: Gateway) -> None:
     query = """query($search: String, $module: ID, $isTest: Boolean) {
         books(search: $search, moduleId: $module, isTest: $isTest) { totalCount nodes { legacyId } } }"""

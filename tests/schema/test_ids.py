@@ -44,6 +44,9 @@ NAMES_NOTHING = {
     "digits of another script, global": in_base64("Session:١"),
     "not text": "//79",
     "a cursor": in_base64("Session:before:1"),
+    "a format of numbers": in_base64("%d:5"),
+    "a wide format of numbers": in_base64("%300000000d:5"),
+    "an incomplete format": in_base64("%:5"),
 }
 LOOK_UP = "query($id: ID!) { session(id: $id) { title } }"
 BY_ROOT = {"assignment": "5", "session": "5", "book": "99"}

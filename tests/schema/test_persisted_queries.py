@@ -191,12 +191,13 @@ def test_persisted_queries_work_at_a_websocket(fresh: Gateway) -> None:
             send(query=ROLE, extensions=extensions),
             send(extensions=extensions),
             send(documentId=f"sha256:{sha}"),
+            send(query=None, documentId=f"sha256:{sha}"),
             send(documentId=sha, variables={}, operationName="Role"),
         ]
 
     errors = [(one["extensions"]["code"], one["message"]) for [[one]] in (unknown, wrong, both)]
     assert errors == [NOT_FOUND[1:], WRONG_HASH[1:], BOTH[1:]]
-    assert answers == [[A_CLIENT, "complete"]] * 4
+    assert answers == [[A_CLIENT, "complete"]] * 5
 
 
 @pytest.mark.parametrize("payload", ['{"documentId": 1}', '{"extensions": []}', '{"documentId": {}}'])

@@ -13,7 +13,7 @@ from app.care.errors import RateLimited
 from app.main import create_app
 from app.schema.types.scalars import global_id
 from app.settings import Environment, Settings
-from tests.callers import Caller, Gateway, opened
+from tests.callers import Caller, Gateway, opened, schema_of
 from tests.factories import NOW, a_world
 from tests.schema.listening import insert_event, listening, streaming
 
@@ -157,6 +157,28 @@ def test_a_long_document_costs_more_while_it_is_not_cached(limited: Gateway) -> 
 
 
 @pytest.mark.sqlite_only
+@pytest.mark.parametrize(
+    ("text", "headers"),
+    [
+        ("mutation { closeSession(sessionId: 99) { message } }", {"idempotency-key": "a"}),
+        ("subscription { assignmentChanged { kind } }", {"accept": "text/event-stream"}),
+    ],
+)
+def test_a_long_document_is_charged_before_its_operation_is_known(
+    limited: Gateway, text: str, headers: dict[str, str]
+) -> None:
+    """Whether a key applies, and whether the response is a stream, depends on the operation."""
+    caller = limited.as_caregiver(1)
+    spend(caller, 1)
+
+    refused = caller.request("POST", "/graphql", json={"query": text.ljust(1000)}, headers=headers)
+
+    assert (refused.status_code, refused.headers["retry-after"]) == (429, "16")
+    assert refused.json()["errors"][0]["extensions"]["code"] == "RATE_LIMITED"
+    assert text.ljust(1000) not in schema_of(limited.client.app).documents.recent.values
+
+
+@pytest.mark.sqlite_only
 def test_so_do_operations_at_a_websocket(limited: Gateway) -> None:
     caller = limited.as_caregiver(1)
     with listening(caller) as listener:
@@ -236,6 +258,16 @@ def test_without_a_limit_no_answer_speaks_of_one(gateway: Gateway) -> None:
 
 
 # --- the budget itself ------------------------------------------------------------------------------
+
+
+def test_what_is_left_is_right_although_nothing_was_charged(clock: Clock) -> None:
+    budget = Budget(60, clock)
+    budget.charge(60)
+    clock.wait(20)
+
+    budget.charge(0, needed=0)
+
+    assert (budget.left, budget.seconds_until_full()) == (20, 40)
 
 
 def test_what_costs_more_than_a_minute_waits_for_a_full_budget_and_leaves_a_debt(clock: Clock) -> None:

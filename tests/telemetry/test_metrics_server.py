@@ -12,9 +12,9 @@ from app.db.drivers.factory import open_database
 from app.settings import Settings, SettingsError
 from app.telemetry.metrics.collect import MetricSources
 from app.telemetry.metrics.server import (
-    ALL,
     FOLDER,
     MAX_HEAD_BYTES,
+    OWN,
     collect_from_workers,
     serve_metrics,
     serve_tcp,
@@ -78,11 +78,12 @@ def test_one_response_contains_all_workers(
                 await stack.enter_async_context(serve_metrics(settings, MetricSources(settings.database, db)))
                 next(place.iterdir()).rename(tmp_path / f"w{number}")
                 place.rmdir()
-            await stack.enter_async_context(serve_unix_socket(str(tmp_path / "v0"), {ALL: nothing}))
+            for name in ("v0", "v2"):
+                await stack.enter_async_context(serve_unix_socket(str(tmp_path / name), {OWN: nothing}))
             (tmp_path / "v1").write_bytes(b"")
             folder = tmp_path / "all"
             folder.mkdir()
-            for name in ("v0", "v1", "w1", "w2"):
+            for name in ("v0", "v1", "v2", "w1", "w2"):
                 (tmp_path / name).rename(folder / name)
             return to_prometheus_text(await collect_from_workers(folder)).decode()
 

@@ -10,7 +10,6 @@ from typing import Any
 
 import orjson
 from sqlalchemy import Boolean, Table, inspect, select, text
-from sqlmodel import SQLModel
 
 from app.db.admin.backup import last_ids_of, lock_file
 from app.db.admin.migrate import connected, migrate
@@ -21,10 +20,9 @@ from app.db.drivers.sqlite import check_sqlite
 from app.db.moments import Moment, as_moment, moment_as_text
 from app.db.sql import DATABASE_KIND, Bulk, Statement, Steps
 from app.db.statements.usage import adding_minutes, adding_usage, reading_usage
-from app.db.tables import AUDIT_CHECKPOINT, LEGACY_HOUR, LEGACY_USAGE
+from app.db.tables import AUDIT_CHECKPOINT, LEGACY_HOUR, LEGACY_USAGE, TABLES
 from app.telemetry.wording import counted
 
-TABLES = SQLModel.metadata.sorted_tables  # each follows the tables that it refers to
 ROWS_PER_FETCH = 500
 
 Convert = Callable[[Any], Any]

@@ -59,10 +59,6 @@ def newest_version() -> str:
     return versions()[-1]
 
 
-def expanded_version() -> str:
-    return newest_version()[:NUMBER]
-
-
 def number_of(version: str) -> int:
     return int(version[:NUMBER])
 
@@ -120,7 +116,7 @@ def upgrade(connection: Connection, phase: Phase = Phase.BOTH) -> str | None:
 
 
 def target_of(phase: Phase) -> str:
-    return expanded_version() if phase is Phase.EXPAND else newest_version()
+    return newest_version()[:NUMBER] if phase is Phase.EXPAND else newest_version()
 
 
 def reject_phase(before: str | None, phase: Phase) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from sqlalchemy import Boolean, Insert, bindparam, null, select, update
+from sqlalchemy import Boolean, Insert, bindparam, func, null, select, update
 
 from app.db.admin.sequences import skipping_ids
 from app.db.drivers.interface import DatabaseError
@@ -68,9 +68,13 @@ def save_tombstone(kind: DatabaseKind) -> Insert:
         "moment": moment_parameter("moment"),
     }
     added: Any = INSERT[kind](TOMBSTONE).values(values)
+    later = func.max if kind == "sqlite" else func.greatest
     saved: Insert = added.on_conflict_do_update(
         index_elements=["role", "id"],
-        set_={name: added.excluded[name] for name in ("state", "moment")},
+        set_={  # a clock that was ahead must not let an earlier decision win a merge
+            "state": added.excluded.state,
+            "moment": later(TOMBSTONE.c.moment, added.excluded.moment),
+        },
         where=TOMBSTONE.c.state != TombstoneState.ERASED.value,
     )
     return saved

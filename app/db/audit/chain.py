@@ -11,6 +11,7 @@ from sqlalchemy import Select, func, insert, select
 from app.db.audit.records import DRAFTS
 from app.db.moments import moment_as_text
 from app.db.sql import (
+    DATABASE_KIND,
     Statement,
     Steps,
     count_parameter,
@@ -53,14 +54,17 @@ ADD_ENTRIES = statement_of_text(
     " FROM json_array_elements(CAST(:entries AS json)) AS one (value)",
     "entries",
 )
-# Waits for every transaction that has added a record, and lets no other add one. Otherwise PostgreSQL could
-# commit a record with a smaller id later, which the chain would skip.
-LOCK_RECORDS = only_on_postgresql("LOCK TABLE audit_record IN SHARE ROW EXCLUSIVE MODE")
-# Lets one transaction at a time add a seal. Transactions that add records neither hold it up nor wait for it.
-LOCK_SEALS = only_on_postgresql("LOCK TABLE audit_record IN SHARE UPDATE EXCLUSIVE MODE")
-# Transactions that add records queue behind LOCK_RECORDS.
+# A transaction locks the table before it takes the id of its record, until the record is visible. A lock of
+# ours would wait for all of them, let the next ones wait, and fail during a VACUUM.
+FIND_WRITERS = only_on_postgresql(
+    "SELECT virtualtransaction FROM pg_locks WHERE locktype = 'relation' AND granted"
+    " AND relation = CAST('audit_record' AS regclass) AND mode = 'RowExclusiveLock'"
+    " AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
+)
+# Lets one transaction at a time add a seal.
+LOCK_SEALS = only_on_postgresql("SELECT pg_advisory_xact_lock(4207190212)")
 LIMIT_LOCK_WAIT = only_on_postgresql("SET LOCAL lock_timeout = '200ms'")
-FIND_LAST_SEAL = Statement(select_seals().order_by(AUDIT_SEAL.c.id.desc()).limit(1))
+FIND_LAST_SEALS = Statement(select_seals().order_by(AUDIT_SEAL.c.id.desc()).limit(2))
 FIND_RECORDS = Statement(
     select(AUDIT_RECORD)
     .where(AUDIT_RECORD.c.id > id_parameter("after"))
@@ -82,7 +86,7 @@ ADD_SEAL = Statement(
 
 
 def finding_last_seal() -> Steps[Seal]:
-    found = yield FIND_LAST_SEAL, {}
+    found = yield FIND_LAST_SEALS, {}
     return Seal(*found[0]) if found else NO_SEAL
 
 
@@ -92,12 +96,17 @@ def is_unsealed() -> Steps[bool]:
     return bool((yield FIND_RECORDS, {"after": last.last_record_id, "limit": 1}))
 
 
-def finding_newest() -> Steps[int]:
-    """The id of a record before which no other is added. In a transaction of its own, which changes nothing:
-    the commit of a seal may wait for a standby, and a lock on the records would then stop every change."""
-    yield LIMIT_LOCK_WAIT, {}
-    yield LOCK_RECORDS, {}
-    return int((yield FIND_NEWEST, {})[0][0])
+def finding_newest() -> Steps[tuple[int, set[str]]]:
+    """The id of the newest record, and the transactions after whose end no other is added before it: on
+    PostgreSQL a record with a smaller id can become visible later."""
+    [[newest]] = yield FIND_NEWEST, {}
+    return newest, (yield from finding_writers())
+
+
+def finding_writers() -> Steps[set[str]]:
+    """The transactions that may have added a record. SQLite has one writer."""
+    [kind] = yield DATABASE_KIND
+    return set() if kind == "sqlite" else {row[0] for row in (yield FIND_WRITERS, {})}
 
 
 def sealing(newest: int, now: datetime) -> Steps[bool]:

@@ -7,7 +7,7 @@ from hashlib import sha256
 
 from sqlalchemy import func, select, tuple_
 
-from app.db.audit.chain import NO_SEAL, Entry, Seal, chain_hash, entries_of, select_seals
+from app.db.audit.chain import FIND_LAST_SEALS, NO_SEAL, Entry, Seal, chain_hash, entries_of, select_seals
 from app.db.audit.removing import FIND_NEXT_SEALS, Checkpoint, finding_checkpoints
 from app.db.moments import known_moment
 from app.db.sql import Statement, Steps, count_parameter, id_parameter
@@ -19,7 +19,6 @@ PAGE_SIZE = 1000  # seals or entries in one read
 ENTRY_KEY = (AUDIT_ENTRY.c.caregiver_id, AUDIT_ENTRY.c.client_id, AUDIT_ENTRY.c.record_id)
 LAST_ENTRY = (id_parameter("caregiver"), id_parameter("client"), id_parameter("record"))
 
-FIND_LAST_SEALS = Statement(select_seals().order_by(AUDIT_SEAL.c.id.desc()).limit(2))
 FIND_NEWEST_MOMENT = Statement(select(AUDIT_RECORD.c.moment).order_by(AUDIT_RECORD.c.id.desc()).limit(1))
 COUNT_RECORDS = Statement(
     select(func.count()).select_from(AUDIT_RECORD).where(AUDIT_RECORD.c.id > id_parameter("after"))

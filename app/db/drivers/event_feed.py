@@ -83,7 +83,7 @@ async def follow_postgres(connect: Callable[..., Awaitable[Any]], notify: Notify
         connection.add_termination_listener(lambda _: lost.set())
         await connection.add_listener(CHANNEL, receive)
         notify(None)
-        while not lost.is_set():
+        while True:
             with suppress(TimeoutError):
                 await asyncio.wait_for(lost.wait(), CHECK_SECONDS)
             await connection.execute("SELECT 1")

@@ -16,11 +16,10 @@ from app.db.reader.access import is_final, is_of_caregiver
 from app.db.sql import Bulk, Statement, Steps, Values, id_parameter, moment_parameter
 from app.db.statements.answers import ANSWERS, TAKE_SET_ID
 from app.db.statements.assignments import SKIP_REMINDERS, WITHDRAW
-from app.db.statements.books import words_of
+from app.db.statements.books import DROP_WORDS, words_of
 from app.db.statements.sessions import CLOSE_SESSION, SKIP_REMINDERS_OF_SESSION
 from app.db.tables import (
     ANSWER_SET,
-    BOOK_WORD,
     LINE_TABLES,
     AssignmentStatus,
     EventKind,
@@ -55,7 +54,6 @@ DROP_DRAFTS = Statement(
         ~is_final(ANSWER_SET),
     )
 )
-DROP_WORDS = Statement(delete(BOOK_WORD).where(BOOK_WORD.c.book_id == id_parameter("book")))
 
 TAKEN = "the id belongs to another row here"  # both services gave it away
 # A different value means that the id is of another thing here.
@@ -102,7 +100,7 @@ def changing_row(collected: ImportRows, row: RecordedRow, found: StoredRow) -> S
     values = {"row": row.id, "caregiver": row.members.get("caregiverId"), **values_of(row)}
     yield CHANGE_ROW[row.kind], values
     if row.kind == "book" and row.members["name"] != found.members["name"]:
-        yield DROP_WORDS, {"book": row.id}
+        yield DROP_WORDS, {"books": [row.id]}
         yield Bulk(
             "book_word", ("word", "book_id"), [(each, row.id) for each in words_of(row.members["name"])]
         )

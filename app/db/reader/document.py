@@ -99,8 +99,7 @@ def reading_page(
 ) -> Steps[Page]:
     if not (request.with_rows or request.with_total):
         return as_page([], has_next=False, request=request, total=None)
-    shape = request.order, request.where, request.with_rows, request.with_total
-    key = ("document", table, scope.role, shape, counted)
+    key = ("document", table, scope.role, request.shape, counted)
     plan: DocumentPlan = known_plan(selection, key) or (
         yield from finding_plan(
             selection, key, scope.kind, plan_of_page, table, selection, scope.role, request, counted

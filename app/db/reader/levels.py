@@ -35,8 +35,7 @@ class LevelsPlan(Plan):
 def reading_page(
     table: Table, scope: ReaderScope, request: PageRequest, selection: Selection, counted: CountedBy
 ) -> Steps[Page]:
-    shape = request.order, request.where, request.with_rows, request.with_total
-    key = ("levels", table, scope.role, shape, counted)
+    key = ("levels", table, scope.role, request.shape, counted)
     plan: LevelsPlan = known_plan(selection, key) or (
         yield from finding_plan(
             selection, key, scope.kind, plan_of_page, table, selection, scope.role, request, counted

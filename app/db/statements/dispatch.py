@@ -59,8 +59,8 @@ def has_state(row: FromClause, state: str) -> ColumnElement[bool]:
 PARAMETER = re.compile(r"\$(\d+)")
 ROWS_OF_SHARDS = """
 SELECT {columns} FROM run_command_on_shards(CAST(:of_table AS regclass), format(:command, {values})) AS shard
-CROSS JOIN LATERAL json_array_elements(CAST(shard.result AS json)) AS found (value)
-WHERE shard.success AND shard.result <> '' LIMIT :{limit}
+CROSS JOIN LATERAL json_array_elements(CAST(shard.result AS json)) WITH ORDINALITY AS found (value, place)
+WHERE shard.success AND shard.result <> '' ORDER BY found.place LIMIT :{limit}
 """
 
 

@@ -25,6 +25,7 @@ from app.db.facts import erased_texts
 from app.db.reader.access import is_final, is_of_caregiver
 from app.db.sql import PerDatabase, Statement, among, id_parameter, moment_parameter, only_on_postgresql
 from app.db.statements.answers import ANSWERS
+from app.db.statements.events import CLIENT_ID
 from app.db.statements.idempotency_keys import NO_RESPONSE
 from app.db.tables import (
     ANSWER_SET,
@@ -39,8 +40,6 @@ from app.db.tables import (
     EventKind,
     ReminderState,
 )
-
-CLIENT_ID = id_parameter("client")
 
 
 def belongs_to(child: FromClause, key: str, parent: FromClause, is_of_client: ColumnElement[bool]) -> Any:

@@ -63,15 +63,12 @@ FIND_NEWEST_MARK = Statement(select(func.coalesce(func.max(EVENT_REMOVAL.c.last_
 
 
 def finding_events(after: int, before: datetime) -> Steps[Found]:
-    """Ids and moments have the same order, so the search ends at the first younger event."""
-    found: list[tuple[int, int]] = []
+    """Ids and moments have the same order while clocks are right, so the search ends at a younger event."""
     rows = yield NEXT_EVENTS, {"after": after}
-    for caregiver, id, moment, is_removable in rows:
-        if known_moment(moment) >= before:
-            return found, None
-        if is_removable:
-            found.append((caregiver, id))
-    return found, rows[-1][1] if len(rows) == SEARCH_LIMIT else None
+    older = [row for row in rows if known_moment(row[2]) < before]
+    found = [(caregiver, id) for caregiver, id, _, is_removable in older if is_removable]
+    has_more = len(rows) == SEARCH_LIMIT and older and older[-1] is rows[-1]
+    return found, rows[-1][1] if has_more else None
 
 
 def marking_removed(last: int, now: datetime) -> Steps[None]:
@@ -101,6 +98,8 @@ REMOVE_DEAD = Statement(
 
 # --- drafts ---------------------------------------------------------------------------------------
 
+# Imported sessions can be closed without a date.
+CLOSED = func.coalesce(SESSION.c.close_date, SESSION.c.start_date)
 # Drafts that can no longer be submitted: withdrawn or the session closed before `before`.
 FIND_DRAFTS = Statement(
     select(ANSWER_SET.c.caregiver_id, ANSWER_SET.c.id)
@@ -115,7 +114,7 @@ FIND_DRAFTS = Statement(
         ~is_final(ANSWER_SET),
         or_(
             ASSIGNMENT.c.withdraw_date < moment_parameter("before"),
-            SESSION.c.close_date < moment_parameter("before"),
+            and_(SESSION.c.is_closed, moment_parameter("before") > CLOSED),
         ),
     )
     .order_by(ANSWER_SET.c.id)

@@ -43,6 +43,7 @@ from app.schema.transport.content_negotiation import (
 )
 from app.schema.transport.event_stream import send_result_as_events, send_subscription
 from app.schema.transport.request_parsing import (
+    MEMBERS,
     GraphQLRequest,
     idempotency_of_operation,
     mutations_in,
@@ -136,7 +137,7 @@ class Endpoint:
         if not request.query:
             raise RequestRejected("No GraphQL query found in the request")
         if scope["method"] == "POST":
-            if accepted.streams and is_subscription(self.schema, request):
+            if accepted.streams and await is_subscription(self.schema, request, context):
                 return request, await extend_context(context, scope, header(scope, b"authorization"))
             if header(scope, HEADER) is not None and context.viewer:
                 return await self.run_with_key(scope, request, accepted, context)
@@ -146,7 +147,7 @@ class Endpoint:
         self, scope: Scope, request: GraphQLRequest, accepted: Accepted, context: Context
     ) -> Reply:
         """Executes a mutation only once per key. Ignores the key of another operation."""
-        mutations = mutations_in(self.schema, request)
+        mutations = await mutations_in(self.schema, request, context)
         if not mutations:
             return self.reply_to(await self.execute(scope, request, context), accepted, context)
         if len(mutations) > 1:
@@ -221,5 +222,5 @@ def is_page_request(scope: Scope) -> bool:
     return (
         scope["method"] == "GET"
         and "text/html" in (header(scope, b"accept") or "")
-        and "query" not in QueryParams(scope["query_string"])
+        and not MEMBERS.keys() & QueryParams(scope["query_string"]).keys()
     )

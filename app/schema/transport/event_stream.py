@@ -11,7 +11,7 @@ from app.care.errors import ResponseTooLong
 from app.engine.schema import PreparingSchema
 from app.http.messages import SECURITY_HEADERS, Headers, Reply, rate_limit_headers, wait_writable
 from app.schema.transport.request_parsing import GraphQLRequest
-from app.schema.transport.responses import response_body, result_of, write_response
+from app.schema.transport.responses import result_of, write_result
 from app.schema.transport.subscriptions import SubscriptionContext, results_of
 from app.server.admission import AdmissionControl
 from app.telemetry import counters
@@ -112,9 +112,8 @@ async def send_events(
 async def send_event(
     send: Send, schema: PreparingSchema, result: ExecutionResult, context: SubscriptionContext
 ) -> None:
-    body = write_response(schema, response_body(result, context.request_id), context)
-    context.budget.charge(len(body) // KIB, needed=0)
-    await send({"type": "http.response.body", "body": next_event(body), "more_body": True})
+    body = next_event(write_result(schema, result, context))
+    await send({"type": "http.response.body", "body": body, "more_body": True})
 
 
 async def wait_for_disconnect(receive: Receive) -> None:

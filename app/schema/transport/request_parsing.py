@@ -101,13 +101,13 @@ def parse_or_reject(text: str | bytes, failure: Failure) -> Any:
 # --- idempotency keys --------------------------------------------------------------------------------
 
 
-def mutations_in(schema: PreparingSchema, request: GraphQLRequest) -> set[str]:
+async def mutations_in(schema: PreparingSchema, request: GraphQLRequest, ctx: Context) -> set[str]:
     """The response keys of the mutations of the operation, including mutations that a directive may skip."""
-    operation = schema.find_operation(request.query, request.operation_name)
-    if operation is None or operation.operation is not OperationType.MUTATION:
+    document = await schema.admitted(request.query, request.operation_name, ctx)
+    operation = document.operation(request.operation_name) if document else None
+    if not document or not operation or operation.operation is not OperationType.MUTATION:
         return set()
-    fragments = fragments_of(schema.read(request.query).ast)
-    fields = fields_of([(None, operation.selection_set)], fragments, lambda name: None)
+    fields = fields_of([(None, operation.selection_set)], fragments_of(document.ast), lambda name: None)
     return {response_key(node) for _, node in fields if not node.name.value.startswith("__")}
 
 

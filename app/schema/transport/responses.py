@@ -12,6 +12,7 @@ import orjson
 from graphql import GraphQLError
 from strawberry.types import ExecutionResult
 
+from app.care.budgets import KIB
 from app.care.context import Context
 from app.care.errors import ResponseTooLong
 from app.engine.schema import PreparingSchema
@@ -53,6 +54,13 @@ def write_response(schema: PreparingSchema, response: dict[str, Any], ctx: Conte
     body = orjson.dumps(response)
     if len(body) > limit:
         raise too_long(limit, measure(response), ctx)
+    return body
+
+
+def write_result(schema: PreparingSchema, result: ExecutionResult, ctx: Context) -> bytes:
+    """Charges a point per KiB, as the HTTP responses that are no streams."""
+    body = write_response(schema, response_body(result, ctx.request_id), ctx)
+    ctx.budget.charge(len(body) // KIB, needed=0)
     return body
 
 

@@ -92,11 +92,12 @@ def check_same(found: Viewer | None, viewer: Viewer | None) -> None:
 # --- results --------------------------------------------------------------------------------------
 
 
-def is_subscription(schema: PreparingSchema, request: GraphQLRequest) -> bool:
+async def is_subscription(schema: PreparingSchema, request: GraphQLRequest, context: Context) -> bool:
     """Whether the operation is a subscription; False for an invalid document, which gets one error."""
     if "subscription" not in request.query:
         return False
-    operation = schema.find_operation(request.query, request.operation_name)
+    document = await schema.admitted(request.query, request.operation_name, context)
+    operation = document.operation(request.operation_name) if document else None
     return operation is not None and operation.operation.value == OperationType.SUBSCRIPTION.value
 
 
@@ -105,7 +106,7 @@ async def results_of(
 ) -> AsyncGenerator[ExecutionResult, None]:
     """One result of a query or mutation, any number of a subscription."""
     operation = (request.query, request.variables, context, None, request.operation_name)
-    if not is_subscription(schema, request):
+    if not await is_subscription(schema, request, context):
         if not request.query:
             raise RequestRejected("No GraphQL query found in the message")
         try:

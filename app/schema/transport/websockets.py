@@ -28,7 +28,6 @@ from strawberry.types import ExecutionResult
 from strawberry.types.execution import PreExecutionError
 
 from app.auth.authenticator import Authenticator
-from app.care.budgets import KIB
 from app.care.context import Context, Viewer
 from app.care.errors import CannotVerify, CareError, NotAllowed, NotSignedIn, RateLimited, TooManyListening
 from app.db.drivers.interface import DatabaseUnavailable
@@ -37,7 +36,7 @@ from app.http.cors import AllowedOrigins
 from app.http.errors import Failure, RequestRejected, explain, request_error
 from app.http.messages import NotEnoughMemory, header, parse_json, request_id_of
 from app.schema.transport.request_parsing import GraphQLRequest, wrong_member
-from app.schema.transport.responses import response_body, write_response
+from app.schema.transport.responses import response_body, write_result
 from app.schema.transport.subscriptions import (
     SubscriptionContext,
     check_same,
@@ -170,9 +169,9 @@ class Handler(BaseGraphQLTransportWSHandler[Connection, None]):
             if not admission.admit_operation(self.context.scope["state"]["budget"]):
                 await self.send_error(operation, OVERLOADED_MESSAGE, Failure.OVERLOADED)
                 return
-            if is_subscription(self.schema, request):
-                admission.free_slot()
             context = await self.context.open_context()
+            if await is_subscription(self.schema, request, context):
+                admission.free_slot()
             async with aclosing(results_of(self.schema, request, context)) as results:
                 async for result in results:
                     admission.free_slot()  # sending may take long
@@ -200,12 +199,11 @@ class Handler(BaseGraphQLTransportWSHandler[Connection, None]):
     async def send_result(
         self, operation: Operation[Connection, None], result: ExecutionResult, context: Context
     ) -> None:
-        response: Any = response_body(result, self.request_id)
         if isinstance(result, PreExecutionError):
-            message: Any = {"id": operation.id, "type": "error", "payload": response["errors"]}
+            errors = response_body(result, self.request_id)["errors"]
+            message: Any = {"id": operation.id, "type": "error", "payload": errors}
         else:
-            body = write_response(self.schema, response, context)
-            context.budget.charge(len(body) // KIB, needed=0)
+            body = write_result(self.schema, result, context)
             message = {"id": operation.id, "type": "next", "payload": orjson.Fragment(body)}
         await operation.send_operation_message(message)
 
@@ -229,11 +227,7 @@ def is_message(message: object) -> bool:
     if message["type"] != "subscribe":
         return True
     payload = message.get("payload")
-    return (
-        isinstance(payload, dict)
-        and isinstance(payload.get("query", ""), str)
-        and wrong_member(payload) is None
-    )
+    return isinstance(payload, dict) and wrong_member(payload) is None
 
 
 def rejection_of(result: ExecutionResult) -> CareError | None:

@@ -1,6 +1,7 @@
 """The metrics that Prometheus scrapes. One statement declares each: its name and text, where its value is,
 its labels, and the values of labels that are known from the start."""
 
+import asyncio
 import os
 import platform
 import sqlite3
@@ -41,6 +42,8 @@ from app.telemetry.counters import OTHER, Histogram
 from app.telemetry.metrics.backlog import BACKLOG, is_moment, reading_backlog
 from app.version import own_version
 
+DATABASE_SECONDS = 2  # less than a scrape may take, so that a database that hangs is reported
+
 
 @dataclass(frozen=True)
 class MetricSources:
@@ -59,12 +62,10 @@ class MetricSources:
         return self.url.startswith("sqlite:")
 
 
-async def collect_metrics(sources: MetricSources, with_database: bool) -> list[Metric]:
-    """`with_database` adds the metrics of stored rows and files, which are the same for all processes."""
+def own_metrics(sources: MetricSources) -> list[Metric]:
+    """Those of this process."""
     groups = [build_metrics, request_metrics, database_metrics, live_metrics]
     found = [family for group in groups for family in group(sources)]
-    if with_database:
-        found += await stored_metrics(sources)
     return [*found, *process_registry().collect()]
 
 
@@ -248,11 +249,13 @@ def live_metrics(sources: MetricSources) -> Iterator[Metric]:
 
 
 async def stored_metrics(sources: MetricSources) -> list[Metric]:
+    """Those of stored rows and files, which are the same for all processes."""
     text = "1 if the database responds, otherwise 0."
     up, down = gauge("care_database_up", text, 1), gauge("care_database_up", text, 0)
     try:
-        backlog = await sources.db.read(reading_backlog())
-        _, wait = await sources.db.read(reading_waiting_commits())
+        async with asyncio.timeout(DATABASE_SECONDS):
+            backlog = await sources.db.read(reading_backlog())
+            _, wait = await sources.db.read(reading_waiting_commits())
     except Exception:  # any failure means that the database is down
         return [down]
     text = "Age of the oldest commit waiting for a synchronous standby."

@@ -28,13 +28,13 @@ from prometheus_client.registry import Collector
 
 from app.server.background import keep_running
 from app.settings import Settings, SettingsError
-from app.telemetry.metrics.collect import MetricSources, collect_metrics
+from app.telemetry.metrics.collect import MetricSources, own_metrics, stored_metrics
 
 FOLDER = "_CARE_METRICS_FOLDER"  # environment variable that the parent process sets for its workers
 PATH = "/metrics"
-ALL, OWN = "/all", "/own"  # paths that a worker serves: with the database metrics, and without
+OWN, STORED = "/own", "/stored"  # paths that a worker serves
 WORKER_SECONDS = 3  # for one worker; a worker that does not respond is omitted
-REQUEST_SECONDS = 5  # to receive a request and send its response
+REQUEST_SECONDS = 8  # to receive a request and send its response: two of these, less than Prometheus waits
 MAX_HEAD_BYTES = 8192
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 REQUEST = re.compile(rb"([A-Z]{1,16}) (/[^ ?]*)(?:\?[^ ]*)? HTTP/1\.[01]\r\n")
@@ -66,13 +66,16 @@ async def serve_metrics(settings: Settings, sources: MetricSources) -> AsyncIter
     """Serves the metrics of this process until the block ends."""
 
     async def for_prometheus() -> bytes:
-        return to_prometheus_text(await collect_metrics(sources, with_database=True))
+        return to_prometheus_text([*own_metrics(sources), *await stored_metrics(sources)])
 
-    async def for_parent(with_database: bool) -> bytes:
-        return to_json_lines(await collect_metrics(sources, with_database))
+    async def own() -> bytes:
+        return to_json_lines(own_metrics(sources))
+
+    async def stored() -> bytes:
+        return to_json_lines(await stored_metrics(sources))
 
     if folder := os.environ.get(FOLDER):
-        pages: Pages = {ALL: partial(for_parent, True), OWN: partial(for_parent, False)}
+        pages: Pages = {OWN: own, STORED: stored}
         server = serve_unix_socket(f"{folder}/{os.getpid()}", pages)
     else:
         server = serve_tcp(settings.metrics_host, settings.metrics_port, for_prometheus)
@@ -108,28 +111,28 @@ async def serve_all(settings: Settings, folder: Path) -> None:
 
 async def collect_from_workers(folder: Path) -> list[Metric]:
     """Only the first worker that responds adds the database metrics."""
+    files = sorted(folder.iterdir())
+    pages = await asyncio.gather(*(fetch(file, OWN) for file in files))
+    responded = [(file, lines) for file, lines in zip(files, pages, strict=True) if lines is not None]
+    stored = [(file, await fetch(file, STORED) or b"") for file, _ in responded[:1]]
     found: dict[str, Metric] = {}
-    responded = 0
-    for file in sorted(folder.iterdir()):
-        try:
-            async with asyncio.timeout(WORKER_SECONDS):
-                lines = await fetch(file, OWN if responded else ALL)
-        except (OSError, EOFError, TimeoutError):  # the worker has ended or hangs
-            continue
-        responded += 1
+    for file, lines in responded + stored:
         add_samples(found, lines, file.name)
-    workers = GaugeMetricFamily("care_workers", "Worker processes that responded.", responded)
+    workers = GaugeMetricFamily("care_workers", "Worker processes that responded.", len(responded))
     return [workers, *found.values()]
 
 
-async def fetch(file: Path, path: str) -> bytes:
-    reader, writer = await asyncio.open_unix_connection(str(file))
+async def fetch(file: Path, path: str) -> bytes | None:
+    """None if the worker has ended or hangs."""
     try:
-        writer.write(f"GET {path} HTTP/1.1\r\n\r\n".encode())
-        await reader.readuntil(b"\r\n\r\n")
-        return await reader.read(-1)
-    finally:
-        writer.close()
+        async with asyncio.timeout(WORKER_SECONDS):
+            reader, writer = await asyncio.open_unix_connection(str(file))
+            with closing(writer):
+                writer.write(f"GET {path} HTTP/1.1\r\n\r\n".encode())
+                await reader.readuntil(b"\r\n\r\n")
+                return await reader.read(-1)
+    except (OSError, EOFError, TimeoutError):
+        return None
 
 
 def add_samples(found: dict[str, Metric], lines: bytes, worker: str) -> None:

@@ -27,26 +27,26 @@ export function fetcherOf(endpoint) {
   }
 
   function subscribe(request, headers, { tab, open, next: pass, error, complete }) {
-    const next = (result) => {
+    const next = (result, isEvent) => {
       noteToken(result, headers);
-      pass(result);
+      pass(result, isEvent);
     };
     const stop = new AbortController();
     const run = async () => {
       const since = performance.now();
       const response = await post(request, headers, `${EVENTS}, ${JSON_KINDS}`, stop.signal);
-      if (!response.headers.get("Content-Type")?.startsWith(EVENTS)) return next(await jsonOf(response, since, tab));
+      if (!response.headers.get("Content-Type")?.startsWith(EVENTS)) return next(await jsonOf(response, since, tab), false);
       noteResponse(tab, response, since);
       open();
       try {
         for await (const event of eventsOf(response.body)) {
           if (event.kind === "complete") return;
-          if (event.kind === "next") next(JSON.parse(event.data));
+          if (event.kind === "next") next(JSON.parse(event.data), true);
         }
       } catch (broken) {
         if (stop.signal.aborted) throw broken; // the user stopped it
       }
-      next({ errors: [{ message: CUT_OFF }], ...shownResult(tab) }); // keeps the shown event on the page
+      next({ errors: [{ message: CUT_OFF }], ...shownResult(tab) }, false); // keeps the shown event on the page
     };
     run().then(complete, (broken) => stop.signal.aborted || error(broken));
     return { unsubscribe: () => stop.abort() };
@@ -55,9 +55,9 @@ export function fetcherOf(endpoint) {
   return async (request, { headers, documentAST } = {}) => {
     const resumed = resumedStream();
     if (resumed) return resumed;
-    if (!request.query.replace(/#.*/g, "").trim()) throw { message: EMPTY };
     const tab = request.operationName === "IntrospectionQuery" ? null : currentTab(); // GraphiQL's own request
     forgetResponse(tab);
+    if (!request.query.replace(/#.*/g, "").trim()) throw { message: EMPTY };
     if (isSubscription(documentAST, request.operationName)) {
       return startStream((observer) => subscribe(request, headers, observer));
     }

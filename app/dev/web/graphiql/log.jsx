@@ -16,10 +16,10 @@ export function beginLog(tab, show) {
   return {
     open: () => update(log, { state: "open", since: new Date() }),
     end: () => log.state === "ended" || update(log, { state: "ended" }),
-    add: (result) => {
-      const event = { number: log.count + 1, at: new Date(), result };
+    add: (result, isEvent) => {
+      const event = { number: log.count + 1, isEvent, at: new Date(), result };
       const isShown = log.pausedAt === null && log.chosen === null;
-      update(log, { count: event.number, events: [...log.events, event].slice(-MOST) });
+      update(log, { count: log.count + isEvent, events: [...log.events, event].slice(-MOST) });
       if (isShown) show(result);
     },
   };
@@ -91,13 +91,13 @@ export function Log() {
         <b role="status">{log.pausedAt === null ? words[log.state] : `Paused${held ? `, ${held} more` : ""}`}</b>
         <span>{log.count === 1 ? "1 event" : `${log.count} events`}</span>
         {(log.state === "open" || log.pausedAt !== null) && <button type="button" onClick={pause}>{log.pausedAt === null ? "Pause" : "Resume"}</button>}
-        <button type="button" onClick={clear} disabled={!log.count}>Clear</button>
+        <button type="button" onClick={clear} disabled={!log.events.length}>Clear</button>
       </header>
       <ol ref={list}>
         {shown.map((event) => (
           <li key={event.number}>
             <button type="button" aria-pressed={event.number === (log.chosen ?? last)} onClick={() => choose(event)}>
-              <span>{event.number}</span>
+              <span>{event.isEvent ? event.number : "end"}</span>
               <time>{clock(event.at)}</time>
               <code>{summary(event.result)}</code>
             </button>
