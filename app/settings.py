@@ -127,7 +127,7 @@ def check_database_url(value: str) -> str:
         raise ValueError("must begin with sqlite:/// or postgresql://")
     if value.startswith("sqlite:") and ("?" in value or ":memory:" in value):
         raise ValueError("must be sqlite:/// and the path of a file, without parameters")
-    if re.search(r"[?&]target_session_attrs=(?!(read-write|primary|any)(&|$))", value):
+    if re.search(r"[?&]target_session_attrs=(?!(read-write|primary)(&|$))", value):
         raise ValueError(
             "must have target_session_attrs=read-write, or none: the service does not read from standbys"
         )

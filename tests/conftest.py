@@ -11,9 +11,11 @@ import uuid
 from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import cache
+from inspect import signature
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
+import httpx2
 import hypothesis
 import pytest
 
@@ -25,6 +27,7 @@ from tests import citus, keys
 from tests.callers import WIDE, Gateway, load, opened
 from tests.client import LOOPS
 from tests.factories import NOW, Prepare, Records
+from tests.patience import PATIENCE
 from tests.postgres import Copies, create_database, folder_in_memory, running_postgres, url_of
 
 # These take longest by the file, and begin first: the short ones fill what is left at the end.
@@ -52,6 +55,9 @@ def pytest_configure() -> None:
     # has none.
     os.environ["SSL_CERT_DIR"] = str(Path(__file__).parent)
     os.environ.pop("SSL_CERT_FILE", None)  # httpx2 would read this file instead of the folder
+    # The default of 5 s is too short on a busy machine. All functions and clients share the object.
+    patience: Any = signature(httpx2.get).parameters["timeout"].default
+    patience.connect = patience.read = patience.write = patience.pool = PATIENCE
     os.environ["TZ"] = SUMMER_TIME
     time.tzset()
     if folder := folder_in_memory():

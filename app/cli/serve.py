@@ -58,6 +58,7 @@ def run_server(
             log_level=settings.log_level,
             access_log=False,  # paths and queries contain record ids
             server_header=False,
+            ws_ping_interval=12,  # seconds, as between the heartbeats of an event stream
             backlog=4096,  # Linux allows no more by default; connections beyond it wait for a second
             timeout_graceful_shutdown=STOP_SECONDS,
             timeout_worker_healthcheck=HEALTHCHECK_SECONDS,

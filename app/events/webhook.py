@@ -202,9 +202,11 @@ async def read_status(reader: asyncio.StreamReader) -> int:
         *heads, unread = (unread + piece).split(b"\r\n\r\n")
         for head in heads:
             match = STATUS.match(head)
-            if match is None or match[1] >= b"200":
-                return int(match[1]) if match else 0
-        interim += len(heads)
+            if match is None or interim > MAX_INTERIM:
+                return 0
+            if match[1] >= b"200":
+                return int(match[1])
+            interim += 1
         await asyncio.sleep(PIECE_SECONDS)
     return 0
 

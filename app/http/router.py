@@ -47,7 +47,7 @@ class Router:
         if scope["type"] != "http":
             await self.run_other(scope, receive, send)
             return
-        started = perf_counter()
+        started = scope["state"].get("received") or perf_counter()
         path = scope["path"]
         try:
             if path == "/graphql":

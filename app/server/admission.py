@@ -84,7 +84,7 @@ class AdmissionControl:
         if not self.waits_too_long() or budget.waiting * self.viewers_waiting < self.queued:
             return False
         is_polite = self.queued * self.seconds_each <= MAX_POLITE_WAIT
-        return budget.waiting > (budget.most_polite if is_polite else 0)
+        return budget.waiting >= (budget.most_polite if is_polite else 1)
 
     def enqueue(self, task: "asyncio.Task[None]", budget: Budget) -> None:
         self.running[task] = budget

@@ -8,6 +8,7 @@ import asyncio
 import sys
 from collections import deque
 from contextvars import Context
+from time import perf_counter
 from typing import Any
 from urllib.parse import unquote
 
@@ -299,6 +300,7 @@ class EdgeProtocol(TimedProtocol):
         if self.is_rejected:
             self.reject_overloaded()
         elif self.incoming is not None:
+            self.incoming.scope["state"]["received"] = perf_counter()
             self.start_or_queue(self.incoming)
 
     def _unsupported_upgrade_warning(self) -> None:

@@ -38,7 +38,7 @@ def stop_on_signals(
     handlers = {each: handler for each, handler in previous.items() if callable(handler)}
     received: list[int] = []
 
-    def on_signal(number: int, frame: object) -> None:
+    def on_signal(number: int, frame: object, pause: float = pause) -> None:
         loop.call_soon_threadsafe(start_draining)
         if number == signal.SIGTERM and pause and not received:
             end_within(pause + END_SECONDS)
@@ -54,7 +54,7 @@ def stop_on_signals(
 
     def on_parent_exit(sentinel: int) -> None:
         loop.remove_reader(sentinel)
-        on_signal(signal.SIGTERM, None)
+        on_signal(signal.SIGTERM, None, pause=0)  # nobody waits for it, and the next process needs the port
 
     def on_failure() -> None:
         loop.call_soon_threadsafe(start_draining)

@@ -248,8 +248,8 @@ class EdgeSocket(WebSocketsSansIOProtocol):
         self.close_timer = self.loop.call_later(min(LINGER_SECONDS, self.timeout), self.transport.abort)
 
     def keepalive_timeout(self) -> None:
-        super().keepalive_timeout()
-        self.abort_if_unread()
+        """Sends no close code: at 1011 graphql-ws would not connect again, as after a laptop has slept."""
+        self.transport.abort()
 
     async def run_asgi(self) -> None:
         state = self.scope["state"]

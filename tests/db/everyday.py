@@ -101,8 +101,13 @@ def everything_of(table: Table, depth: int = 2) -> Selection:
 def finding_scattered() -> Steps[list[tuple[str, int]]]:
     """The names of the statements whose plans use more shards than they name caregivers, and how many."""
     found = []
-    for one in everyday_statements():
-        rows = yield explain(with_samples(one.statement.for_("citus"), one.caregivers)), {}
+    # Compiling them takes seconds, in which no connection waits.
+    explained = [
+        (one, explain(with_samples(one.statement.for_("citus"), one.caregivers)))
+        for one in everyday_statements()
+    ]
+    for one, statement in explained:
+        rows = yield statement, {}
         shards = sum(map(int, SHARDS.findall(rows[0][0])))
         if shards > len(one.caregivers):
             found.append((one.name, shards))

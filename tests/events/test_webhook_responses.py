@@ -55,6 +55,11 @@ ANSWERS = {
     "a body without an end": (b"HTTP/1.1 200 OK\r\n\r\n" + b"x" * 100_000, False, PostResult("200", True)),
     "something before": (b"HTTP/1.1 103 Hints\r\n\r\nHTTP/1.1 500 No\r\n\r\n", True, PostResult("500")),
     "many before": (CONTINUE * MAX_INTERIM + b"HTTP/1.1 200 OK\r\n\r\n", True, PostResult("200", True)),
+    "too many before, in one piece": (
+        CONTINUE * (MAX_INTERIM + 1) + b"HTTP/1.1 200 OK\r\n\r\n",
+        False,
+        PostResult("no HTTP"),
+    ),
     "too many before": (CONTINUE * (MAX_INTERIM + 1), False, PostResult("no HTTP")),
     "long interim responses": (
         (CONTINUE[:-2] + b"x: " + b"x" * 30_000 + b"\r\n\r\n") * 3,

@@ -170,6 +170,7 @@ def serve_app(
     loop: Any = "auto",
     keep_alive: int = 1,
     shutdown: int = 1,
+    **config: Any,
 ) -> Iterator[tuple[str, int]]:
     class Protocol(EdgeProtocol):
         pass
@@ -187,6 +188,7 @@ def serve_app(
             log_config=None,
             timeout_keep_alive=keep_alive,
             timeout_graceful_shutdown=shutdown,
+            **config,
         )
     )
     listener = socket.create_server(("127.0.0.1", 0))

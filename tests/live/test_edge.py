@@ -5,6 +5,7 @@ checks."""
 import gc
 import json
 import socket
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from itertools import count
@@ -15,6 +16,7 @@ import pytest
 
 from app.schema.transport.request_parsing import GraphQLRequest
 from app.server.protocol import MAX_PIPELINED
+from app.telemetry import counters
 from tests.live.edge import (
     ASSIGNMENTS,
     AUTHORIZATION,
@@ -450,6 +452,23 @@ def test_pipelined_requests_are_answered_in_order(edge: Edge) -> None:
         response = connection.read_to_end()
 
     assert statuses_in(response) == [200, 200, 404] * 12 + [200]
+
+
+def test_the_duration_of_a_request_includes_its_wait_for_the_one_before(edge: Edge) -> None:
+    duration = counters.requests["/livez", "GET", 200]
+    before = duration.sum
+    with edge.connection() as connection:
+        with write_lock(edge.database):
+            connection.send(homework() + LIVEZ)
+            for _ in range(2):  # until the process has read it
+                edge.fetch(request("GET", "/nowhere"))
+            since = time.monotonic()
+            connection.wait()
+            waited = time.monotonic() - since
+        statuses = [connection.receive().status, connection.receive().status]
+
+    assert statuses == [200, 200]
+    assert duration.sum - before >= waited > 0
 
 
 def test_too_many_pipelined_requests_close_the_connection_after_the_first_responses(edge: Edge) -> None:

@@ -14,12 +14,14 @@ import httpx2
 import pytest
 
 from app.db.admin.migrate import migrate
+from app.main import create_app
 from app.server.admission import MAX_BODIES, MAX_HEADS
 from app.server.sockets import FRAMES_AT_ONCE, MAX_PENDING, MESSAGES_AT_ONCE, PENDING_BYTES, PENDING_FRAMES
+from app.settings import Environment, Settings
 from tests import keys
 from tests.callers import load
 from tests.factories import a_world
-from tests.live.edge import Connection, Edge, request
+from tests.live.edge import Connection, Edge, request, serve_app
 from tests.live.processes import serving
 from tests.ports import free_port
 
@@ -288,6 +290,23 @@ def test_many_flooding_websockets_use_little_memory(served: Served, name: str) -
 
         assert answers == [{"type": "pong"}] * len(answers)
         assert served.memory() - before < 50 * MIB
+
+
+def test_a_client_that_answers_no_ping_gets_no_close_code(tmp_path: Path) -> None:
+    """At 1011 some clients would not connect again, as after a computer has slept."""
+    settings = Settings(
+        env=Environment.DEVELOPMENT, var=str(tmp_path), database_url=f"sqlite:///{tmp_path}/db"
+    )
+    asyncio.run(migrate(settings.database))
+
+    with (
+        serve_app(create_app(settings), ws_ping_interval=0.01, ws_ping_timeout=0.01) as address,
+        Edge(*address, "").connection() as connection,
+    ):
+        assert connection.fetch(request("GET", "/graphql", UPGRADE)).status == 101
+        pings = connection.read_to_end()
+
+    assert {pings[at] for at in range(0, len(pings), 6)} == {0x89}
 
 
 # --- many incomplete heads ---

@@ -93,8 +93,8 @@ def test_if_all_requests_would_wait_too_long_those_who_wait_less_are_accepted(
 def test_a_standing_queue_is_shorter_than_a_burst() -> None:
     admission = AdmissionControl(Settings(env=Environment.DEVELOPMENT, most_requests=100))
     busy, polite = Budget(), Budget()
-    received(admission, busy, MOST_POLITE + 1)
-    received(admission, polite, MOST_POLITE)
+    received(admission, busy, MOST_POLITE)
+    received(admission, polite, MOST_POLITE - 1)
     admission.seconds_each = 0.005
     assert not admission.rejects(busy)
 

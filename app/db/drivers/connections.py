@@ -2,7 +2,7 @@
 
 import logging
 from typing import Any
-from urllib.parse import parse_qs, unquote, urlsplit
+from urllib.parse import unquote, urlsplit
 from weakref import WeakSet
 
 from app.db.drivers.citus import HAS_CITUS
@@ -57,9 +57,6 @@ class Primary:
         self.url = url
         self.addresses = addresses_of(url)
         self.seconds = ACQUIRE_SECONDS / (1 + len(self.addresses))  # all hosts take less than ACQUIRE_SECONDS
-        wanted = parse_qs(urlsplit(url).query).get("target_session_attrs", ["read-write"])[-1]
-        self.accepts_standby = wanted not in ("read-write", "primary")
-        self.options = {} if self.accepts_standby else {"target_session_attrs": "any"}  # of which we choose
         self.host = ""  # the name of the one in use
         self.server: Server | None = None
         self.connections: WeakSet[Any] = WeakSet()
@@ -73,9 +70,7 @@ class Primary:
         chosen = None
         try:
             for name, address in sorted(self.addresses, key=lambda each: each[0] != self.host):
-                host = await connect_to_host(
-                    name, address, self.seconds, self.accepts_standby, **self.options, **options
-                )
+                host = await connect_to_host(name, address, self.seconds, **options)
                 hosts.append(host)
                 if host.connection and host.server.has_data_of(self.server):
                     break
@@ -134,8 +129,7 @@ async def look_at_each_host(url: str) -> list[Host]:
     """The hosts with their servers; all connections are closed again."""
     primary = Primary(url)
     hosts = [
-        await connect_to_host(name, address, primary.seconds, True, target_session_attrs="any")
-        for name, address in primary.addresses
+        await connect_to_host(name, address, primary.seconds, True) for name, address in primary.addresses
     ]
     for host in hosts:
         if host.connection:

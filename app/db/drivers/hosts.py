@@ -114,7 +114,7 @@ async def connect_to_host(
     cannot be used for any host."""
     try:
         async with asyncio.timeout(seconds):
-            connection = await asyncpg.connect(address, **options)
+            connection = await asyncpg.connect(address, target_session_attrs="any", **options)  # we choose
             try:
                 notice_silence(connection)
                 if not accepts_standby and await connection.fetchval(IS_READ_ONLY):

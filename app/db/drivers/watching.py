@@ -66,6 +66,6 @@ async def ask(host: Host, address: str) -> Host:
         except Exception:  # connects again
             close_at_once(host.connection)
     try:
-        return await connect_to_host(host.name, address, ASK_SECONDS, True, target_session_attrs="any")
+        return await connect_to_host(host.name, address, ASK_SECONDS, True)
     except DatabaseError as error:
         return Host(host.name, fault=str(error))

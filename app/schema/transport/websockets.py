@@ -46,7 +46,8 @@ from app.schema.transport.subscriptions import (
 )
 from app.schema.transport.trusted_documents import Documents
 from app.server.admission import AdmissionControl
-from app.server.rejections import OVERLOADED_MESSAGE
+from app.server.rejections import LIMITS, OVERLOADED_MESSAGE
+from app.telemetry import counters
 
 logger = logging.getLogger("care.graphql")
 
@@ -148,6 +149,7 @@ class Handler(BaseGraphQLTransportWSHandler[Connection, None]):
         if self.connection_acknowledged:
             limit = self.max_subscriptions_per_connection or 0
             if len(self.operations) >= limit and message["id"] not in self.operations:
+                counters.limits["operations of a websocket"] += 1
                 text = f"there are {limit} operations already on this connection, and no more are allowed"
                 await self.send_message(self.error_message(message["id"], text, Failure.RATE_LIMITED))
                 return
@@ -167,6 +169,7 @@ class Handler(BaseGraphQLTransportWSHandler[Connection, None]):
         admission: AdmissionControl = self.context.scope["state"]["admission"]
         try:
             if not admission.admit_operation(self.context.scope["state"]["budget"]):
+                counters.limits[LIMITS[OVERLOADED_MESSAGE]] += 1
                 await self.send_error(operation, OVERLOADED_MESSAGE, Failure.OVERLOADED)
                 return
             context = await self.context.open_context()

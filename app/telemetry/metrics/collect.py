@@ -130,6 +130,7 @@ LIMIT_LABELS = (
     *LIMITS.values(),
     INVALID_HTTP,
     "frames of a websocket",
+    "operations of a websocket",
     "websockets that are not signed in",
     "subscriptions of a viewer",
     "points a minute",
