@@ -183,6 +183,7 @@ def has_encoded_slash(scope: Scope) -> bool:
 async def authenticate(scope: Scope, role: Role, path: str) -> Context:
     """Authenticates the viewer, counts the request and checks the role."""
     state = scope["state"]
+    state["path"] = path  # for the log
     authenticator: Authenticator = state["authenticator"]
     usage: Usage = state["usage"]
     try:

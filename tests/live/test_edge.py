@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from app.schema.transport.request_parsing import GraphQLRequest
+from app.server import turns
 from app.server.protocol import MAX_PIPELINED
 from app.telemetry import counters
 from tests.live.edge import (
@@ -469,6 +470,18 @@ def test_the_duration_of_a_request_includes_its_wait_for_the_one_before(edge: Ed
 
     assert statuses == [200, 200]
     assert duration.sum - before >= waited > 0
+
+
+def test_the_log_names_the_legacy_path_that_held_the_event_loop(
+    edge: Edge, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    for name, seconds in (("TURN_SECONDS", 1e-6), ("LONG_SECONDS", 0), ("LOG_SECONDS", 0)):
+        monkeypatch.setattr(turns, name, seconds)
+
+    assert edge.fetch(request("GET", f"{ASSIGNMENTS}?time-state=RUNNING", AUTHORIZATION)).status == 200
+
+    sentence = f"a request of GET {ASSIGNMENTS} held the event loop for "
+    assert [each for each in caplog.messages if each.startswith(sentence)]
 
 
 def test_too_many_pipelined_requests_close_the_connection_after_the_first_responses(edge: Edge) -> None:

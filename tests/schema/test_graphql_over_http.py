@@ -19,6 +19,7 @@ from app.main import create_app
 from app.settings import Trust
 from tests import pages
 from tests.callers import WIDE, Caller, Gateway, opened, run_write
+from tests.concurrency import ApiCall, ApiResponse, before_database_calls, send_call
 from tests.factories import NOW, a_world
 from tests.schema.keyed import KEYED, REPLAYED, assigning
 from tests.schema.manifest_service import hashed, service_with_manifest, sha256
@@ -277,6 +278,40 @@ def test_the_key_of_another_request_is_rejected(gateway: Gateway) -> None:
     statuses = tuple(one.status_code for one in responses)
     assert statuses == STATUSES["the `Idempotency-Key` of another request"]
     assert responses[0].json() == responses[1].json()
+
+
+def test_the_key_of_a_request_in_progress_is_rejected(gateway: Gateway) -> None:
+    gateway.import_records(a_world())
+    caller = gateway.as_caregiver(1)
+    responses: list[ApiResponse] = []
+
+    async def meanwhile() -> None:
+        for accept in (GRAPHQL, JSON):
+            call = ApiCall(caller, "POST", "/graphql", assigning(), {**KEYED, "accept": accept})
+            responses.append(await send_call(gateway.client, call))
+
+    with before_database_calls(gateway, writes=[meanwhile]):
+        post(caller, GRAPHQL, assigning(), **KEYED)
+
+    statuses = tuple(one.status for one in responses)
+    assert statuses == STATUSES["the `Idempotency-Key` of a request in progress"]
+
+
+def test_a_key_that_cannot_apply_is_rejected(standing: Gateway) -> None:
+    close = "closeSession(input: {sessionId: 99}) { userErrors { code } }"
+    for mutation, key in ((close, "a b"), (f"a: {close} b: {close}", "a")):
+        responses = [
+            post(
+                standing.as_caregiver(1),
+                accept,
+                {"query": f"mutation {{ {mutation} }}"},
+                **{"idempotency-key": key},
+            )
+            for accept in (GRAPHQL, JSON)
+        ]
+
+        statuses = tuple(one.status_code for one in responses)
+        assert statuses == STATUSES["an invalid `Idempotency-Key`, or one for several mutations"]
 
 
 # --- event streams ----------------------------------------------------------------------------------

@@ -212,7 +212,7 @@ def describe_work(schema: Schema, state: dict[str, Any]) -> str:
     operation = schema.find_operation(request.query, request.operation_name) if request else None
     root_type = schema._schema.get_root_type(operation.operation) if operation else None
     if operation is None or root_type is None:
-        return "a request"
+        return f"a request of {state['path']}" if "path" in state else "a request"
     selected = {node.name.value for node in nodes_of(operation) if isinstance(node, FieldNode)}
     return f"a request of {', '.join(sorted(selected & root_type.fields.keys())) or 'unknown fields'}"
 

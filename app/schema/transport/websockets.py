@@ -166,9 +166,11 @@ class Handler(BaseGraphQLTransportWSHandler[Connection, None]):
     async def run_operation(self, operation: Operation[Connection, None]) -> None:
         """Authenticates every operation separately."""
         request = GraphQLRequest(operation.query, operation.variables, operation.operation_name, None)
-        admission: AdmissionControl = self.context.scope["state"]["admission"]
+        state = self.context.scope["state"]
+        state["request"] = request  # for the log
+        admission: AdmissionControl = state["admission"]
         try:
-            if not admission.admit_operation(self.context.scope["state"]["budget"]):
+            if not admission.admit_operation(state["budget"]):
                 counters.limits[LIMITS[OVERLOADED_MESSAGE]] += 1
                 await self.send_error(operation, OVERLOADED_MESSAGE, Failure.OVERLOADED)
                 return
@@ -192,6 +194,7 @@ class Handler(BaseGraphQLTransportWSHandler[Connection, None]):
             else:
                 await self.send_error(operation, text, failure)
         finally:
+            state.pop("request", None)
             if self.operations.get(operation.id) is operation:
                 self.forget_id(operation.id)
 
