@@ -127,16 +127,16 @@ class Verifier:
         return claims
 
     def user_of(self, claims: Mapping[str, Any]) -> str:
-        named = self.settings.claim_user
-        user = claims.get(named if named in claims else "sub")
+        user = claims.get(self.settings.claim_user)
+        if user is None:
+            user = claims.get("sub")
         if not isinstance(user, str) or not NAME.fullmatch(user):
             raise rejection_for(Reason.CLAIMS)
         return user
 
     def role_of(self, claims: Mapping[str, Any]) -> Role:
         for name in (self.settings.claim_role, "role", "roles"):
-            if name in claims:
-                value = claims[name]
+            if (value := claims.get(name)) is not None:
                 names = value if isinstance(value, list) else [value]
                 known = {Role(name) for name in names if isinstance(name, str) and name in list(Role)}
                 if len(known) == 1:

@@ -8,6 +8,7 @@ from app.db.moments import is_storable
 BLANK_ID = -1  # in an input: a blank text, which is missing; None is a text that is not an id
 MAX_TITLE = 200
 MAX_TEXT = 10_000
+MAX_NAMED = 50  # blank items of a list that one error names
 
 # Bytes that a row takes with its indexes, roughly; of a session or an assignment also those of its event.
 REMINDER_BYTES = 200
@@ -17,15 +18,16 @@ ROW_BYTES = 500
 
 def check_required(**given: str | int | tuple[int | None, ...] | None) -> None:
     """Required texts and ids must not be blank, and lists of ids neither empty nor with a blank item."""
-    missing = [name for name, value in given.items() if is_missing(value)]
+    missing = [place for name, value in given.items() for place in missing_places(name, value)]
     if missing:
         raise Incomplete(*missing)
 
 
-def is_missing(value: object) -> bool:
-    if isinstance(value, tuple):
-        return not value or BLANK_ID in value
-    return value == BLANK_ID or (isinstance(value, str) and not value.strip())
+def missing_places(name: str, value: object) -> list[str]:
+    if isinstance(value, tuple) and value:
+        return [f"{name}.{index}" for index, each in enumerate(value[:MAX_NAMED]) if each == BLANK_ID]
+    is_missing = value in ((), BLANK_ID) or (isinstance(value, str) and not value.strip())
+    return [name] if is_missing else []
 
 
 def check_text(member: str, text: str, longest: int) -> None:

@@ -27,7 +27,7 @@ from app.db.statements.assignments import (
 )
 from app.db.statements.events import INSERT_ASSIGNMENT_EVENTS
 from app.db.statements.homework import ASSIGN_ON_FAST_PATH
-from app.db.tables import Actor, Assignment, EventKind, ReminderState, TimeState
+from app.db.tables import Actor, Assignment, EventKind, TimeState
 
 MAX_BOOKS = 50
 MAX_REMINDERS = 50
@@ -195,8 +195,6 @@ def is_same_work(rows: list[Any], values: Values) -> bool:
 
 def are_same_reminders(rows: list[Any], ids: list[int], moments: list[datetime]) -> bool:
     found: dict[int, list[datetime | None]] = {each: [] for each in ids}
-    for assignment_id, remind_date, state in rows:
-        if state == ReminderState.SENT:
-            return False
+    for assignment_id, remind_date in rows:
         found[assignment_id].append(as_moment(remind_date))
     return all(len(dates) == len(moments) and set(dates) == set(moments) for dates in found.values())

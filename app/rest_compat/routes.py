@@ -48,7 +48,7 @@ CLIENT_SESSIONS, CAREGIVER_ASSIGNMENTS, CAREGIVER_ASSIGNMENT, ASSIGN_HOMEWORK = 
     for name in ("client_sessions", "caregiver_assignments", "caregiver_assignment", "assign_homework")
 )
 
-ONE_ASSIGNMENT = re.compile(rf"{paths.ASSIGNMENTS}/[^/\n]+")
+ONE_ASSIGNMENT = re.compile(rf"{paths.ASSIGNMENTS}/[^/]+")
 COUNT = re.compile(r"-?[0-9]+")
 PAGE_SIZE = 20
 MAX_PAGE_SIZE = 100

@@ -366,6 +366,9 @@ class EdgeProtocol(TimedProtocol):
         """Whether all earlier requests on this connection have their response."""
         return self.current is None or self.current.is_complete
 
+    def _should_upgrade(self) -> bool:
+        return not is_legacy(self.url) and super()._should_upgrade()
+
     def is_unsupported_upgrade(self) -> bool:
         """Whether the request has an Upgrade header that is ignored: it is parsed a second time."""
         return self.parser.should_upgrade() and not self._should_upgrade()

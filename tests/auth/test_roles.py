@@ -99,6 +99,13 @@ def test_a_token_names_its_user(with_accounts: Gateway, claims: dict[str, Any]) 
     assert me(with_accounts, signed(caregiver(**claims))) == CAREGIVER_1
 
 
+@pytest.mark.parametrize("claims", [{"user_name": None}, {"authorities": None, "role": "CAREGIVER"}], ids=str)
+def test_a_claim_that_is_null_is_absent(with_accounts: Gateway, claims: dict[str, Any]) -> None:
+    token = signed({**caregiver(sub="caregiver-1"), **claims})
+
+    assert me(with_accounts, token) == CAREGIVER_1
+
+
 NO_NAMES = {
     "none": {"user_name": None},
     "empty": {"user_name": ""},

@@ -505,6 +505,12 @@ UPGRADES = {
 }
 
 
+def test_an_upgrade_of_a_legacy_path_is_ignored(edge: Edge) -> None:
+    path, websocket = f"{ASSIGNMENTS}?time-state=RUNNING", b"connection: upgrade\r\nupgrade: websocket\r\n"
+
+    assert edge.fetch(request("GET", path, AUTHORIZATION, websocket)).status == 200
+
+
 @pytest.mark.parametrize("upgrade", UPGRADES.values(), ids=UPGRADES)
 @pytest.mark.parametrize("is_single_read", [True, False], ids=["at once", "in pieces"])
 def test_an_upgrade_to_an_unsupported_protocol_is_ignored(

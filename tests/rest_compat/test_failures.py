@@ -39,7 +39,6 @@ UNKNOWN_PATHS = [
     f"{SESSIONS}%0A",
     f"{ASSIGNMENTS}/",
     f"{ASSIGNMENTS}/1/",
-    f"{ASSIGNMENTS}/1%0A2",
     "/gateway/graphql",
     "/gateway/gateway/profile/client/session",
     "/gateway/Zo%C3%AB",

@@ -80,7 +80,7 @@ def test_a_path_id_is_an_integer_in_the_range_of_ids(text: str) -> None:
 
 
 @pytest.mark.sqlite_only
-@pytest.mark.parametrize("path", ["one", "9223372036854775808", "%C2%B2", "%FF"])
+@pytest.mark.parametrize("path", ["one", "9223372036854775808", "%C2%B2", "%FF", "1%0A"])
 def test_a_path_without_an_id_is_rejected(standing: Gateway, path: str) -> None:
     response = standing.as_caregiver(1).get(f"{ASSIGNMENTS}/{path}")
 

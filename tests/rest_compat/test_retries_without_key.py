@@ -224,7 +224,6 @@ TOUCHED = {
     "reopened": "UPDATE assignment SET attempt = 2 WHERE id = 7",
     "drafted": DRAFT.format("DRAFT"),
     "saved by itself": DRAFT.format("AUTO_SAVE"),
-    "reminded": "UPDATE reminder SET state = 'SENT' WHERE assignment_id = 7",
     "another reminder": (
         "UPDATE reminder SET remind_date = '2026-11-24T09:00:00.000000Z' WHERE assignment_id = 7"
     ),
@@ -244,6 +243,16 @@ def test_after_a_change_of_an_assignment_the_homework_is_assigned_again(world: G
     put(world)
 
     assert [row["book_id"] for row in stored(world)["assignment"][5:]] == [1, 2, 1, 2]
+
+
+def test_a_retry_succeeds_after_a_reminder_was_sent(world: Gateway) -> None:
+    """The service sent it; nobody has changed the homework."""
+    put(world)
+    raw.run(world.settings.database, "UPDATE reminder SET state = 'SENT' WHERE assignment_id = 7")
+
+    put(world)
+
+    assert books(world) == [1, 2]
 
 
 def test_partly_withdrawn_homework_is_assigned_again(world: Gateway) -> None:

@@ -119,7 +119,7 @@ OF_HOMEWORK: dict[str, Refusal] = {
         {"bookIds": []}, "bookIds", "required and missing: homework.bookIds", "INCOMPLETE"
     ),
     "a blank book": in_homework(
-        {"bookIds": ["1", ""]}, "bookIds", "required and missing: homework.bookIds", "INCOMPLETE"
+        {"bookIds": ["1", ""]}, "bookIds.1", "required and missing: homework.bookIds.1", "INCOMPLETE"
     ),
     "51 books": in_homework(
         {"bookIds": [str(n) for n in range(100, 151)]},

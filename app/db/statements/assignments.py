@@ -176,7 +176,7 @@ FIND_RECENT_ASSIGNMENTS = Statement(
     .order_by(ASSIGNMENT.c.id)
 )
 FIND_REMINDERS_OF_ASSIGNMENTS = Statement(
-    select(*REMINDER.c["assignment_id", "remind_date", "state"]).where(
+    select(*REMINDER.c["assignment_id", "remind_date"]).where(
         among(REMINDER.c.assignment_id, "assignments"),
         is_of_caregiver(REMINDER),
         REMINDER.c.client_id == id_parameter("client"),
