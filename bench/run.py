@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import expected
-from comparison import EVENING, WRITES, encoded, what_is_wrong
+from comparison import EVENING, WRITES, what_is_wrong
 from evening import CALLERS, Evening
 from expected import Values
 from load import Pace, has_wrk, measure
@@ -157,7 +157,6 @@ class Started(NamedTuple):
 @contextmanager
 def started(target: Target, args: argparse.Namespace, fresh: bool) -> Iterator[Started]:
     data = data_folder(args.scale)
-    write_bodies(data)
     master = master_database(target, data, fresh)
     with running(target, master, data) as server:
         truth = expected.open_dataset(data / "dataset.db")
@@ -229,13 +228,6 @@ def in_words(figures: Figures) -> str:
 
 
 # --- peers -----------------------------------------------------------------------------------------------
-
-
-def write_bodies(data: Path) -> None:
-    """What the constant-body limits serve."""
-    truth = expected.open_dataset(data / "dataset.db")
-    for op in ("R1", "R2"):
-        (WORK / f"{op}.json").write_bytes(encoded(expected.ANSWER[op](truth, {})))
 
 
 def copy_node_peers() -> None:

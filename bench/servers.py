@@ -136,9 +136,8 @@ def new_request(
 ) -> Request:
     """Of the person that the operation names, or of another one."""
     spec = target.operations[operation]
-    headers = {"Accept": "*/*", "offset": "1"}
-    if not spec.get("anonymous"):
-        headers["Authorization"] = "bearer " + new_token(target, *(person or PEOPLE[spec["role"]]))
+    token = new_token(target, *(person or PEOPLE[spec["role"]]))
+    headers = {"Accept": "*/*", "offset": "1", "Authorization": f"bearer {token}"}
     body = None
     if "document" in spec:
         text = re.sub(r"\s+", " ", spec["document"]).strip()
@@ -275,7 +274,6 @@ def environment(target: Target, words: dict[str, Any]) -> dict[str, str]:
         "PORT": str(words["port"]),
         "BENCH_DB": str(words["database"]),
         "BENCH_JWT_SECRET": SECRET,
-        "BENCH_BODIES": str(WORK),
         "NODE_ENV": "production",
         "PYTHONDONTWRITEBYTECODE": "1",
         **filled(target.spec.get("env", {}), words),

@@ -21,6 +21,7 @@ from app.cli import main
 from app.db.admin.migrate import migrate
 from app.settings import KNOWN
 from supply.lock import names_of_groups, read_lock, select
+from tests import pages
 from tests.auth.issuer import serving_issuer
 from tests.db import raw
 from tests.postgres import VERSION, running_postgres, wheel
@@ -100,6 +101,47 @@ def test_the_health_check_uses_no_proxy(status: int) -> None:
         codes = [health_of(each, int(urlsplit(server.url).port or 0)) for each in checks]
 
     assert codes == [0 if status == 200 else 1] * 2
+
+
+# Stands for Docker: fails where its arguments contain FAILING, creates the target of `cp`, and prints "new".
+DOCKER = """#!/bin/sh
+case "$*" in *"$FAILING"*) echo half; exit 1 ;; esac
+if [ "$1" = cp ]; then echo new > "$3"; else echo new; fi
+"""
+
+
+@pytest.mark.parametrize(
+    ("kind", "steps"),
+    [
+        ("db", [" backup ", "tombstones save", "erased.txt care-", "copy.db care-"]),
+        ("dump", ["tombstones save", "cat ", "pg_dump", "pg_restore"]),
+    ],
+)
+def test_a_backup_replaces_an_earlier_one_only_if_it_is_complete(
+    kind: str, steps: list[str], tmp_path: Path
+) -> None:
+    (recipe,) = [
+        block.text
+        for block in pages.blocks(pages.read("docs/containers.md"))
+        if f".{kind}.part" in block.text
+    ]
+    docker = tmp_path / "bin" / "docker"
+    docker.parent.mkdir()
+    docker.write_text(DOCKER)
+    docker.chmod(0o700)
+
+    def back_up(failing: str) -> tuple[bool, str]:
+        environment = {"PATH": f"{docker.parent}:{os.environ['PATH']}", "FAILING": failing}
+        done = subprocess.run(["sh", "-c", recipe], cwd=tmp_path, env=environment, capture_output=True)
+        (file,) = tmp_path.glob(f"care-*.{kind}")
+        return done.returncode == 0, file.read_text()
+
+    assert back_up("nothing") == (True, "new\n")
+    (file,) = tmp_path.glob(f"care-*.{kind}")
+    (erased,) = tmp_path.glob("care-*.erased.txt")
+    assert (erased.read_text(), file.stat().st_mode & 0o777) == ("new\n", 0o600)
+    file.write_text("old")
+    assert [back_up(step) for step in steps] == [(False, "old")] * len(steps)
 
 
 def test_settings_can_be_in_a_file_beside_compose_yaml() -> None:

@@ -65,6 +65,30 @@ def test_a_service_has_little_access(unit: Path) -> None:
     assert found.returncode == 0, found.stdout[-200:]
 
 
+@pytest.mark.skipif(not shutil.which("systemd-analyze"), reason="systemd is not installed")
+def test_there_is_a_backup_in_the_night_in_which_clocks_go_forward() -> None:
+    when = read_unit(OPS / "systemd" / "care-backup.timer")["Timer"]["OnCalendar"]
+
+    found = subprocess.run(
+        ["systemd-analyze", "calendar", "--base-time=2027-03-28 00:00:00", when],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "TZ": "Europe/Berlin", "LC_ALL": "C"},
+    )
+
+    assert "Next elapse: Sun 2027-03-28 04:30:00 CEST\n" in found.stdout
+
+
+def test_the_worker_can_have_a_port_of_metrics_of_its_own() -> None:
+    """The later file goes before the earlier one."""
+    unit = (OPS / "systemd" / "care-worker.service").read_text()
+
+    assert re.findall("^EnvironmentFile=(.*)$", unit, re.MULTILINE) == [
+        "/etc/care/environment",
+        "-/etc/care/worker-environment",
+    ]
+
+
 def test_a_configuration_error_is_not_repeated() -> None:
     """Exit code 2; a crash has another."""
     for name in ("care-gateway", "care-worker"):

@@ -15,6 +15,12 @@ interface Edit {
   key: string;
 }
 
+/** By assignment, until they are saved: also while another assignment is open or the person signs in again. */
+const edits = new Map<string, Edit>();
+addEventListener("beforeunload", (event) => {
+  if (edits.size) event.preventDefault(); // the browser asks whether to leave the page
+});
+
 const edited = (answers: Answers, revision = 0): Edit => ({ answers, revision, key: crypto.randomUUID() });
 
 function answersOf(draft: DraftFragment | null): Answers {
@@ -34,7 +40,7 @@ interface Props {
 }
 
 export function DraftForm({ assignment: { id: assignmentId, book, draft: stored }, reload }: Props) {
-  const [edit, setEdit] = useState<Edit>(); // without it, the form shows the stored draft, which events update
+  const [edit, show] = useState(edits.get(assignmentId)); // without it, the form shows the stored draft, which events update
   const [save, saved] = useMutation(SAVE_DRAFT, { errorPolicy: "all" });
   const [submit, submitted] = useMutation(SUBMIT, { errorPolicy: "all" });
   const { data, error, loading } = submitted.called ? submitted : saved;
@@ -42,6 +48,12 @@ export function DraftForm({ assignment: { id: assignmentId, book, draft: stored 
   const result = data?.payload;
   const isConflict = result?.userErrors.some(({ code }) => code === "DRAFT_CONFLICT");
   const problems = isConflict ? [] : (result?.userErrors ?? []);
+
+  function setEdit(latest?: Edit) {
+    if (latest) edits.set(assignmentId, latest);
+    else edits.delete(assignmentId);
+    show(latest);
+  }
 
   async function send(isFinal: boolean, sent = edit ?? edited(answers, stored?.revision)) {
     reset();
@@ -56,7 +68,8 @@ export function DraftForm({ assignment: { id: assignmentId, book, draft: stored 
     const { data } = await (isFinal ? submit : save)({ variables: { input }, context });
     if (!data || data.payload.userErrors.length) return;
     const revision = data.payload.draft?.revision; // also the base of what was typed during the save
-    setEdit((latest) => (latest && latest.key !== sent.key ? edited(latest.answers, revision) : undefined));
+    const latest = edits.get(assignmentId);
+    setEdit(latest && latest.key !== sent.key ? edited(latest.answers, revision) : undefined);
   }
 
   function reset() {

@@ -14,7 +14,6 @@ const YES_NO = { true: "Yes", false: "No" };
 
 export function Field({ question: { kind, text, options }, value, problem, onChange }: Props) {
   const id = useId();
-  if (kind === "MULTIPLE_CHOICE") return <Checkboxes {...{ text, options, value, onChange }} />;
   const input = {
     id,
     value,
@@ -22,36 +21,41 @@ export function Field({ question: { kind, text, options }, value, problem, onCha
     "aria-describedby": `${id}-problem`,
     onChange: ({ target }: { target: { value: string } }) => onChange(target.value),
   };
+  const explanation = <em id={`${id}-problem`}>{problem}</em>;
+  if (kind === "MULTIPLE_CHOICE") {
+    return (
+      <fieldset aria-describedby={`${id}-problem`}>
+        <legend>{text}</legend>
+        <Checkboxes {...{ options, value, onChange }} />
+        {explanation}
+      </fieldset>
+    );
+  }
   const choices = kind === "YES_NO" ? Object.entries(YES_NO) : options.map((option) => [option, option]);
   return (
     <div className="field">
       <label htmlFor={id}>{text}</label>
       {kind === "TEXT" && <textarea rows={4} {...input} />}
       {kind === "NUMBER" && <input inputMode="decimal" {...input} />}
-      {choices.length > 0 && (
+      {(kind === "YES_NO" || kind === "SINGLE_CHOICE" || kind === "SCALE") && (
         <select {...input}>
           {[["", ""], ...choices].map(([choice, label]) => (
             <option key={choice} value={choice} label={label} />
           ))}
         </select>
       )}
-      <em id={`${id}-problem`}>{problem}</em>
+      {explanation}
     </div>
   );
 }
 
 /** The answer has one option per line. */
-function Checkboxes(props: { text: string; options: string[]; value: string; onChange: Props["onChange"] }) {
+function Checkboxes(props: { options: string[]; value: string; onChange: Props["onChange"] }) {
   const chosen = props.value.split("\n");
   const toggled = (one: string) => props.options.filter((each) => chosen.includes(each) !== (each === one)).join("\n");
-  return (
-    <fieldset>
-      <legend>{props.text}</legend>
-      {props.options.map((one) => (
-        <label key={one}>
-          <input type="checkbox" checked={chosen.includes(one)} onChange={() => props.onChange(toggled(one))} /> {one}
-        </label>
-      ))}
-    </fieldset>
-  );
+  return props.options.map((one) => (
+    <label key={one}>
+      <input type="checkbox" checked={chosen.includes(one)} onChange={() => props.onChange(toggled(one))} /> {one}
+    </label>
+  ));
 }

@@ -1,7 +1,7 @@
 // The answers to one assignment, and the feedback on the newest attempt.
 
 import { useMutation, useQuery } from "@apollo/client/react";
-import type { FormEvent } from "react";
+import { type FormEvent, useEffect } from "react";
 import type { UserErrorCode } from "../made/typescript/graphql.ts";
 import { GIVE_FEEDBACK, SUBMISSION } from "./operations.ts";
 
@@ -14,17 +14,22 @@ function textOf(code: UserErrorCode): string {
 const focus = (heading: HTMLElement | null) => heading?.focus(); // once, because it is always the same function
 
 export function Submission({ id }: { id: string }) {
-  const { data, error } = useQuery(SUBMISSION, {
+  const { data, error, refetch } = useQuery(SUBMISSION, {
     variables: { id },
     fetchPolicy: "cache-and-network",
     errorPolicy: "all",
   });
   const [give, { data: given, error: failure, loading }] = useMutation(GIVE_FEEDBACK, { errorPolicy: "all" });
   const assignment = data?.assignment;
+  const isSubmitted = assignment?.status === "COMPLETE";
+  const newest = isSubmitted ? assignment.answerSets.find(({ attempt }) => attempt === assignment.attempt) : undefined;
+  const isOutdated = isSubmitted && !newest; // an event has the status and the attempt, but no answers
+  useEffect(() => {
+    if (isOutdated) void refetch();
+  }, [isOutdated, refetch]);
   if (!assignment) {
     return error ? <p role="alert">This assignment cannot be loaded.</p> : <p role="status">Loading…</p>;
   }
-  const [newest] = assignment.status === "COMPLETE" ? assignment.answerSets : [];
   const problem = given?.giveFeedback.userErrors[0];
 
   function submit(event: FormEvent<HTMLFormElement>) {
@@ -39,7 +44,7 @@ export function Submission({ id }: { id: string }) {
         {assignment.name}
       </h2>
       <p>{assignment.client.name}</p>
-      {!newest && <p>Not submitted yet.</p>}
+      {!isSubmitted && <p>Not submitted yet.</p>}
       <dl>
         {newest?.answers.map(({ questionText, answer }) => (
           <div key={questionText}>
@@ -49,7 +54,7 @@ export function Submission({ id }: { id: string }) {
         ))}
       </dl>
       {newest && (
-        <form onSubmit={submit} key={newest.feedback?.text}>
+        <form onSubmit={submit} key={newest.id}>
           <label className="field">
             Feedback
             <textarea name="text" rows={4} required maxLength={10_000} defaultValue={newest.feedback?.text} />

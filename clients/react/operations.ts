@@ -14,7 +14,7 @@ export const DRAFT = graphql(`
 
 export const ROW = graphql(`
   fragment Row on Assignment {
-    id name status endDate feedbackStatus
+    id name status attempt endDate feedbackStatus
     client { id name }
     draft { ...Draft }
     feedbacks { id text }

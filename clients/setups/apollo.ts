@@ -7,7 +7,6 @@ import { OperationTypeNode } from "graphql";
 import type { Client } from "graphql-ws";
 import { overSocket } from "./graphql-ws.ts";
 import { resuming } from "./resuming.ts";
-import { sha256 } from "./sha256.ts";
 import { signed } from "./signed.ts";
 import type { Token } from "./token.ts";
 
@@ -58,6 +57,11 @@ function pages(keyArgs: string[] | false = false) {
 /** Whether the list no longer has the cursor of this page, because it was fetched again meanwhile: rows between may be missing. */
 function isBehindUnknown(list: { edges: { cursor?: string }[] } | undefined, after?: string | null) {
   return !!after && !!list?.edges.length && !list.edges.some(({ cursor }) => cursor === after);
+}
+
+export async function sha256(text: string): Promise<string> {
+  const digest = new Uint8Array(await crypto.subtle.digest("SHA-256", new TextEncoder().encode(text)));
+  return Array.from(digest, (byte) => byte.toString(16).padStart(2, "0")).join("");
 }
 
 export function apollo(url: string, token: Token, persisted: PersistedQueryLink.Options = { sha256 }) {

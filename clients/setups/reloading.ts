@@ -23,17 +23,19 @@ export function reloading(client: ApolloClient, query: DocumentNode, name: strin
   async function reload() {
     let data: Data | null = null;
     let list: Connection | undefined;
-    for (let rows = loaded(); rows > 0 && (list?.pageInfo.hasNextPage ?? true); rows = loaded() - length(list)) {
+    for (let shown = loaded(); shown && isShorter(list, shown); shown = loaded()) {
+      // A list that ends with its first page gets a whole page, and may become longer.
+      const rows = list || shown.pageInfo.hasNextPage ? length(shown) - length(list) : undefined;
       data = await fetchPage(rows, list?.pageInfo.endCursor);
       list = joined(list, data[name]!);
     }
     if (data) client.writeQuery<Data>({ query, variables, data: { ...data, [name]: list! } });
   }
 
-  const loaded = () => length(client.readQuery<Data>({ query, variables })?.[name]);
+  const loaded = () => client.readQuery<Data>({ query, variables })?.[name];
 
-  async function fetchPage(rows: number, after: string | null = null) {
-    const page = { ...variables, first: Math.min(rows, LARGEST_PAGE), after };
+  async function fetchPage(rows: number | undefined, after: string | null = null) {
+    const page = { ...variables, ...(rows && { first: Math.min(rows, LARGEST_PAGE) }), after };
     return (await client.query<Data>({ query, variables: page, fetchPolicy: "no-cache" })).data!;
   }
 
@@ -50,6 +52,11 @@ export function reloading(client: ApolloClient, query: DocumentNode, name: strin
       isRunning = false;
     }
   };
+}
+
+/** Whether a list that is fetched again has fewer rows than are loaded, and there are more. */
+function isShorter(list: Connection | undefined, loaded: Connection) {
+  return !list || (list.pageInfo.hasNextPage && length(list) < length(loaded));
 }
 
 const length = (list?: Connection) => (list?.edges ?? list?.nodes)?.length ?? 0;

@@ -17,17 +17,25 @@ export function resuming<Client extends Subscriber>(client: Client): Client {
     const variables = { ...request.variables }; // read again for every connection
     let leave: () => void;
     let isExpired = false;
+    let isStopped = false;
     const next: Sink["next"] = (result) => {
       const [event] = Object.values(result.data ?? {}) as ({ id?: string } | null)[];
       if (event?.id) variables["after"] = event.id;
       isExpired = !!result.errors?.some(({ extensions }) => extensions?.["code"] === "UNAUTHENTICATED");
       if (!isExpired) sink.next(result);
     };
-    const complete = () => (isExpired ? listen() : sink.complete()); // an event stream completes when the token expires
+    // An event stream completes when the token expires, and also when it is stopped.
+    const complete = () => (isExpired && !isStopped ? listen() : sink.complete());
     const error: Sink["error"] = (fault) => sink.error(fault);
-    const listen = () => void (leave = client.subscribe({ ...request, variables }, { next, error, complete }));
+    const listen = () => {
+      isExpired = false;
+      leave = client.subscribe({ ...request, variables }, { next, error, complete });
+    };
     listen();
-    return () => leave();
+    return () => {
+      isStopped = true;
+      leave();
+    };
   };
   return { ...client, subscribe };
 }

@@ -1,10 +1,31 @@
 import { cacheExchange, type Resolver } from "@urql/exchange-graphcache";
-import { relayPagination } from "@urql/exchange-graphcache/extras";
 
 const embedded = () => null; // belongs to its parent
-const pages = relayPagination(); // finds no list without arguments
-const list: Resolver = (parent, args, cache, info) =>
-  Object.keys(args).length ? pages(parent, args, cache, info) : cache.resolve(info.parentKey, info.fieldName);
+
+/**
+ * The pages with the same arguments except `after`, each behind the end of the previous one. A page behind a cursor at which
+ * no page ends any more, because that page was fetched again, is left out: rows between them may be missing.
+ */
+const list: Resolver = (_, { after, ...others }, cache, { parentKey, fieldName }) => {
+  const pageAfter = (after: unknown) => {
+    const args = after ? { ...others, after: String(after) } : others;
+    return cache.resolve(parentKey, fieldName, Object.keys(args).length ? args : undefined) as string | undefined;
+  };
+  const end = (page: string) => cache.resolve(cache.resolve(page, "pageInfo") as string, "endCursor");
+  const [own, pages] = [pageAfter(after), [] as string[]];
+  for (let page = pageAfter(null); page; page = end(page) ? pageAfter(end(page)) : undefined) pages.push(page);
+  if (!own || !pages.length) return own;
+  const all = (rows: string, key: (row: string) => unknown) => {
+    const found = pages.flatMap((page) => (cache.resolve(page, rows) as string[] | undefined) ?? []);
+    return [...new Map(found.map((row) => [key(row), row])).values()]; // a row that moved may be in two pages
+  };
+  return {
+    __typename: cache.resolve(own, "__typename") as string,
+    edges: all("edges", (edge) => cache.resolve(edge, "node")),
+    nodes: all("nodes", (node) => node),
+    pageInfo: cache.resolve(pages.at(-1)!, "pageInfo"),
+  };
+};
 
 /** Caches objects by id. A query with `after` returns all pages. Select `nodes` or `edges` of a list, always the same. */
 export const graphcache = cacheExchange({

@@ -4,7 +4,7 @@ import { gql } from "@apollo/client";
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
 import { firstValueFrom } from "rxjs";
-import { assign, caregiver, graphql, whileAssigning } from "../helpers/service.js";
+import { assign, caregiver, graphql, homework, whileAssigning } from "../helpers/service.js";
 import { sent } from "../helpers/wire.js";
 import { apollo } from "../setups/apollo.ts";
 import { reloading } from "../setups/reloading.ts";
@@ -205,4 +205,32 @@ test("Apollo Client: events are not kept", async () => {
   const kinds = Object.keys(client.cache.extract()).map((key) => key.split(":")[0]);
   assert.ok(kinds.includes("Assignment"));
   assert.ok(!kinds.includes("AssignmentChange"));
+});
+
+test("Apollo Client: a list that is empty, or ends with its first page, gets new rows", async () => {
+  await client.clearStore();
+  const create = gql`mutation ($input: CreateSessionInput!) { createSession(input: $input) { sessions { id } } }`;
+  const input = { clientId: "1", title: "New", startDate: new Date().toISOString() };
+  const { sessions } = (await client.mutate({ mutation: create, variables: { input } })).data.createSession;
+  const variables = { sessionId: sessions[0].id };
+  const query = gql`
+    query ($sessionId: ID!, $first: Int = 3, $after: String) {
+      assignments(sessionId: $sessionId, first: $first, after: $after) {
+        nodes { id }
+        pageInfo { hasNextPage endCursor }
+      }
+    }
+  `;
+  const give = gql`mutation ($input: AssignHomeworkInput!) { assignHomework(input: $input) { userErrors { code } } }`;
+  const reload = reloading(client, query, "assignments", variables);
+  assert.deepEqual(await sent(reload), []); // it is not loaded
+  const lengths = [(await client.query({ query, variables })).data.assignments.nodes.length];
+
+  for (const bookIds of [["1"], ["2", "3"]]) {
+    await client.mutate({ mutation: give, variables: { input: { ...homework(bookIds), ...variables } } });
+    await reload();
+    lengths.push(client.readQuery({ query, variables }).assignments.nodes.length);
+  }
+
+  assert.deepEqual(lengths, [0, 1, 3]);
 });

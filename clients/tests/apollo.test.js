@@ -8,8 +8,7 @@ import { buildSchema } from "graphql";
 import { firstValueFrom } from "rxjs";
 import { caregiver, graphql, homework, whileAssigning } from "../helpers/service.js";
 import { sent } from "../helpers/wire.js";
-import { apollo, typePolicies } from "../setups/apollo.ts";
-import { sha256 } from "../setups/sha256.ts";
+import { apollo, sha256, typePolicies } from "../setups/apollo.ts";
 import { ASSIGN, CHANGES, HOMEWORK, SESSION, SESSIONS } from "./apollo-operations.js";
 
 const { client, close } = apollo(graphql, async () => caregiver);

@@ -124,6 +124,33 @@ test("graphql-ws: a closed client sends no token, whether a subscription waits o
   assert.deepEqual(messages, ["connection_init"]);
 });
 
+test("graphql-ws: a connection that no longer answers is closed, and one that answers stays", async (t) => {
+  let isSilent = false;
+  class Silent extends WebSocket {
+    send(message) {
+      if (!isSilent) super.send(message);
+    }
+  }
+  t.mock.timers.enable({ apis: ["setTimeout"] });
+  const client = overSocket(graphql, async () => jonas, Silent);
+  const happened = (name) => new Promise((resolve) => client.on(name, (...values) => resolve(values)));
+  const connected = happened("connected");
+  client.subscribe({ query: "subscription { reminderDue { id } }" }, { next() {}, error() {}, complete() {} });
+  await connected;
+
+  const answered = happened("pong");
+  t.mock.timers.tick(15_000);
+  await answered;
+  t.mock.timers.tick(5_000);
+  isSilent = true;
+  const closed = happened("closed");
+  t.mock.timers.tick(10_000);
+  t.mock.timers.tick(5_000);
+
+  assert.equal((await closed)[0].code, 4499);
+  await client.dispose();
+});
+
 test("graphql-ws: a wrong document is an error of its own, and the connection stays", async () => {
   const client = overSocket(graphql, async () => caregiver);
   const asked = client.iterate({ query: "subscription { nothing }" });

@@ -4,13 +4,14 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { requestSubscription } from "relay-runtime";
 import { Heard } from "../helpers/heard.js";
-import { assign, caregiver, endingSoon, graphql, restart, whileAssigning } from "../helpers/service.js";
+import { assign, caregiver, endingSoon, graphql, pause, restart, whileAssigning } from "../helpers/service.js";
 import CHANGES_OF_RELAY from "../made/relay/homeworkChangesSubscription.graphql.js";
 import { apollo } from "../setups/apollo.ts";
 import { overEvents } from "../setups/graphql-sse.ts";
 import { overSocket } from "../setups/graphql-ws.ts";
 import { listen } from "../setups/listen.ts";
 import { relay } from "../setups/relay.ts";
+import { resuming } from "../setups/resuming.ts";
 import { urql } from "../setups/urql.ts";
 import { CHANGES as CHANGES_TYPED } from "../typescript/homework.ts";
 import { CHANGES, HOMEWORK } from "./apollo-operations.js";
@@ -90,6 +91,49 @@ for (const name of ["Apollo Client", "graphql-sse"]) {
 
     await bothAreTold(heard);
     await close();
+  });
+}
+
+for (const name of ["unsubscribe", "dispose"]) {
+  test(`graphql-sse: ${name} ends a stream whose token was renewed, also before its next event`, async () => {
+    const first = await endingSoon(SECONDS);
+    let [asked, completed] = [0, 0];
+    let renew;
+    const renewed = new Promise((resolve) => (renew = resolve));
+    const client = overEvents(graphql, async () => {
+      if (++asked === 2) renew();
+      return asked === 1 ? first : caregiver;
+    });
+    const sink = { next: assert.fail, error: assert.fail, complete: () => completed++ };
+    const query = "subscription { assignmentChanged { id } }";
+    const unsubscribe = resuming(client).subscribe({ query }, sink);
+    await renewed;
+
+    (name === "dispose" ? client.dispose : unsubscribe)();
+    await pause(500);
+
+    assert.deepEqual([asked, completed], [2, 1]);
+  });
+}
+
+for (const [name, over] of Object.entries({ "graphql-ws": overSocket, "graphql-sse": overEvents })) {
+  test(`${name}: the delays between attempts to connect grow to half a minute and differ`, async (t) => {
+    const delays = [];
+    const real = globalThis.setTimeout;
+    const tried = new Promise((resolve) =>
+      t.mock.method(globalThis, "setTimeout", (run, delay, ...values) => {
+        if (delay < 100) return real(run, delay, ...values);
+        delays.push(delay);
+        return delays.length < 40 ? real(run, 0) : resolve();
+      }),
+    );
+    const client = over("http://127.0.0.1:1/graphql", async () => caregiver);
+    client.subscribe({ query: "{ viewer { role } }" }, { next: assert.fail, error: () => {}, complete: () => {} });
+    await tried;
+    void client.dispose();
+
+    assert.ok(Math.max(...delays) > 15_000 && Math.max(...delays) <= 30_000, delays);
+    assert.ok(new Set(delays).size > 15, delays); // also those of other timers
   });
 }
 

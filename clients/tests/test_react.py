@@ -11,9 +11,11 @@ from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
+from time import time
 from typing import Any
 
 import httpx2
+import jwt
 import pytest
 
 from app.dev.building import NotBuilt
@@ -31,6 +33,12 @@ BOTH = ["Name three things that went well.", "Mine: The rain", "The other one: T
 
 ASSIGN = "mutation ($input: AssignHomeworkInput!) { assignHomework(input: $input) { userErrors { code } } }"
 SUBMITTED = "{ assignments(status: COMPLETE) { nodes { name answerSets { id } } } }"
+LATEST = "{ assignments(first: 1) { nodes { id } } }"
+SUBMIT = "mutation ($input: SubmitAnswersInput!) { submitAnswers(input: $input) { userErrors { code } } }"
+QUESTION = "query ($id: ID!) { assignment(id: $id) { book { questions { id } } } }"
+REOPEN = (
+    "mutation ($input: ReopenAssignmentInput!) { reopenAssignment(input: $input) { userErrors { code } } }"
+)
 FEEDBACK = "mutation ($input: GiveFeedbackInput!) { giveFeedback(input: $input) { userErrors { code } } }"
 
 
@@ -76,9 +84,8 @@ def development_server() -> Iterator[str]:
         os.killpg(one.pid, signal.SIGKILL)
 
 
-def send(query: str, variables: dict[str, Any] | None = None) -> Any:
-    """As the caregiver."""
-    body, headers = {"query": query, "variables": variables}, {"authorization": f"bearer {CAREGIVER}"}
+def send(query: str, variables: dict[str, Any] | None = None, token: str = CAREGIVER) -> Any:
+    body, headers = {"query": query, "variables": variables}, {"authorization": f"bearer {token}"}
     return httpx2.post(URL, json=body, headers=headers, verify=False).json()["data"]
 
 
@@ -87,6 +94,20 @@ def assign(*books: str) -> None:
     window = {"startDate": now.isoformat(), "endDate": (now + timedelta(days=7)).isoformat()}
     sent = send(ASSIGN, {"input": {"sessionId": "1", "bookIds": books, **window}})
     assert sent == {"assignHomework": {"userErrors": []}}
+
+
+def submit(id: str, text: str) -> None:
+    """Answers the only question."""
+    [question] = send(QUESTION, {"id": id})["assignment"]["book"]["questions"]
+    answers = [{"questionId": question["id"], "answer": text}]
+    sent = send(SUBMIT, {"input": {"assignmentId": id, "answers": answers}}, CLIENT)
+    assert sent == {"submitAnswers": {"userErrors": []}}
+
+
+def ending_soon(token: str, seconds: int) -> str:
+    key = Path(os.environ["SERVICE_PID"]).with_name("development-key.pem").read_bytes()
+    claims = jwt.decode(token, options={"verify_signature": False})
+    return jwt.encode(claims | {"exp": int(time()) + seconds}, key, "RS256", jwt.get_unverified_header(token))
 
 
 def button(text: str) -> str:
@@ -226,10 +247,14 @@ def test_a_submission_names_a_missing_answer_and_a_draft_of_another_tab(built: s
             sign_in(one, built)
             one.click(button("Evening routine"))
             one.until(choice)
+        required = "This question must be answered."
+        page.click(button("Submit"))
+        page.until(f"document.querySelector('fieldset em').innerText === '{required}'")
         page.click(field("music"))
         page.click(button("Submit"))
-        page.until(f"{role('alert')} === 'Not saved. This question must be answered.'")
-        assert page.evaluate(f"{choice}.nextSibling.innerText") == "This question must be answered."
+        page.until("!document.querySelector('fieldset em').innerText")
+        page.until(f"{role('alert')} === 'Not saved. {required}'")
+        assert page.evaluate(f"{choice}.nextSibling.innerText") == required
 
         choose(other, "false")
         other.click(button("Save draft"))
@@ -245,6 +270,67 @@ def test_a_submission_names_a_missing_answer_and_a_draft_of_another_tab(built: s
             one.until("document.querySelector('article').innerText.endsWith('Submitted')")
             assert not one.evaluate(f"!!{button('Submit')} || !!{button('Save draft')}")
         assert (faults(page), faults(other)) == ([], [])
+
+
+def test_what_was_typed_stays_while_another_row_is_open_and_after_the_token_expires(
+    built: str, page: Page
+) -> None:
+    sign_in(page, built, ending_soon(CLIENT, 15))
+    text = open_first(page)
+    write(page, text, "The wind")
+    page.click(button("Evening routine"))
+    page.until("!document.querySelector('article textarea')")
+    may_leave = "dispatchEvent(new Event('beforeunload', { cancelable: true }))"
+    assert page.evaluate(may_leave) is False
+    open_first(page)
+    assert page.evaluate(f"{text}.value") == "The wind"
+    page.until(f"{role('alert')}.includes('Sign in again')")
+
+    write(page, field("Access token"), CLIENT)
+    page.click(button("Sign in"))
+    open_first(page)
+    assert page.evaluate(f"{text}.value") == "The wind"
+    page.click(button("Save draft"))
+    page.until(f"{role('status')}.endsWith('Saved')")
+    page.click(button("Evening routine"))
+    open_first(page)
+    assert page.evaluate(f"{role('status')}.includes('Not saved yet')") is False
+    assert page.evaluate(may_leave) is True
+
+
+def test_an_open_submission_shows_each_attempt_when_it_arrives(built: str, page: Page) -> None:
+    assign("4")
+    [assignment] = send(LATEST)["assignments"]["nodes"]
+    sign_in(page, built, CAREGIVER)
+    page.click(button(f"{FIRST}, Jonas Berg Due"))
+    page.until("document.querySelector('article').innerText.includes('Not submitted yet.')")
+
+    submit(assignment["id"], "The moon")
+    page.until("document.querySelector('article dd').innerText === 'The moon'")
+    sent = send(REOPEN, {"input": {"assignmentId": assignment["id"]}})
+    assert sent == {"reopenAssignment": {"userErrors": []}}
+    page.until("document.querySelector('article').innerText.includes('Not submitted yet.')")
+    submit(assignment["id"], "The stars")
+    page.until("document.querySelector('article dd').innerText === 'The stars'")
+
+    page.evaluate("""
+      const real = window.fetch;
+      const released = new Promise((release) => (window.release = release));
+      window.fetch = async (...request) => {
+        const response = await real(...request);
+        await released;
+        return response;
+      };
+    """)
+    text = "document.querySelector('article textarea')"
+    write(page, text, "Well done.")
+    page.click(button("Give feedback"))
+    page.until(f"{button('Give feedback')}.disabled")
+    write(page, text, "Well done. Keep going.")
+    page.evaluate("release()")
+    page.until(f"{role('status')}.endsWith('Saved')")
+    assert page.evaluate(f"{text}.value") == "Well done. Keep going."
+    assert faults(page) == []
 
 
 def test_a_rejected_token_asks_the_person_to_sign_in_again(built: str, page: Page) -> None:

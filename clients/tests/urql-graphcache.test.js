@@ -6,7 +6,7 @@ import { readFile } from "node:fs/promises";
 import { after, test } from "node:test";
 import { buildSchema, isObjectType } from "graphql";
 import { Heard } from "../helpers/heard.js";
-import { caregiver, graphql } from "../helpers/service.js";
+import { assign, caregiver, graphql } from "../helpers/service.js";
 import { sent } from "../helpers/wire.js";
 import { graphcache } from "../setups/urql-graphcache.ts";
 import { urql } from "../setups/urql.ts";
@@ -86,6 +86,30 @@ test("urql with Graphcache: an event changes the assignment that a list shows", 
   assert.notEqual(await shown.next(), before);
   unsubscribe();
 });
+
+for (const [form, selection, names] of [
+  ["nodes", "nodes { id }", ({ nodes }) => nodes.map(({ id }) => id)],
+  ["edges", "edges { node { id } }", ({ edges }) => edges.map(({ node }) => node.id)],
+]) {
+  test(`urql with Graphcache, by ${form}: no row is missing behind a page that is fetched again`, async () => {
+    const query = gql`
+      query List($after: String) {
+        assignments(sessionId: 1, first: 1, after: $after) { ${selection} pageInfo { hasNextPage endCursor } }
+      }
+    `;
+    const load = async (after) =>
+      (await client.query(query, { after }, { requestPolicy: "network-only" }).toPromise()).data.assignments;
+    const [first, second] = names(await load((await load()).pageInfo.endCursor));
+    await assign([4]);
+
+    const again = await load();
+    const [added, ...others] = names(again);
+    assert.deepEqual(others, []);
+
+    const more = await load(again.pageInfo.endCursor);
+    assert.deepEqual(names(more), [added, first, second]);
+  });
+}
 
 test("urql with Graphcache: every type without an id has a key", async () => {
   const schema = buildSchema(await readFile(new URL("../../schema.graphql", import.meta.url), "utf8"));

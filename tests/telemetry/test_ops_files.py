@@ -2,9 +2,12 @@
 
 import json
 import re
+import shutil
+import subprocess
 from pathlib import Path
 from typing import Any
 
+import pytest
 import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
@@ -66,10 +69,41 @@ def test_counters_used_by_alerts_start_at_0(fresh: MeasuredGateway) -> None:
     assert alerting == {
         ("care_http_requests_total", "status", "500"),
         ("care_http_requests_total", "status", "401"),
+        ("care_graphql_errors_total", "code", "INTERNAL"),
         ("care_limit_refusals_total", "limit", "requests at once"),
     }
     for name, label, value in alerting:
         assert any(found == name and labels[label] == value for found, labels in exported)
+
+
+ERRORS = 'care_graphql_errors_total{code="INTERNAL"}'
+
+
+@pytest.mark.skipif(not shutil.which("promtool"), reason="Prometheus is not installed")
+@pytest.mark.parametrize(
+    ("name", "series"),
+    [
+        ("CareInternalErrors", {ERRORS: "0x4 1x20"}),
+        ("CareInternalErrors", {ERRORS: "_x4 1x20"}),  # before the first scrape
+        ("CareReplicaStopped", {'up{job="litestream"}': "1x2 0x20", "litestream_sync_count": "1 2 3"}),
+    ],
+)
+def test_an_alert_fires(name: str, series: dict[str, str], tmp_path: Path) -> None:
+    def expected(at: str, value: int) -> dict[str, Any]:
+        found = {"expr": f'count(ALERTS{{alertname="{name}", alertstate="firing"}}) or vector(0)'}
+        return found | {"eval_time": at, "exp_samples": [{"labels": "{}", "value": value}]}
+
+    case = {
+        "interval": "1m",
+        "input_series": [{"series": one, "values": values} for one, values in series.items()],
+        "promql_expr_test": [expected("2m", 0), expected("10m", 1)],
+    }
+    file = tmp_path / "case.yml"
+    file.write_text(yaml.safe_dump({"rule_files": [str(OPS / "alerts.yml")], "tests": [case]}))
+
+    found = subprocess.run(["promtool", "test", "rules", str(file)], capture_output=True, text=True)
+
+    assert found.returncode == 0, found.stdout + found.stderr
 
 
 def test_an_unknown_metric_would_be_found() -> None:
