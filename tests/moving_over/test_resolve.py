@@ -219,6 +219,28 @@ def test_a_row_that_only_this_service_has_can_be_removed(pair: Pair) -> None:
     assert shown(rows_of(pair.new), ("assignment", 18)) is None
 
 
+@pytest.mark.parametrize("choice", ["keep-here", "take-old"])
+def test_an_assignment_is_counted_although_its_session_is_not_compared(pair: Pair, choice: str) -> None:
+    pair.import_first()
+    raw.run(pair.old, "DELETE FROM assignment WHERE session_id = 5", "DELETE FROM session WHERE id = 5")
+    recording = pair.record()
+    pair.run("import", recording, "--update")
+    resolve(pair, choice, recording, "session:5")
+
+    code, printed = pair.run("legacy", "reconcile", recording)
+
+    assert (code, printed[5:]) == (
+        1,
+        [
+            "session\t4 recorded\t4 here",
+            "assignment\t16 recorded\t17 here",
+            "caregiver 2\tassignment\t0 recorded\t1 here",
+            "only here\tassignment\t17",
+            "1 difference",
+        ],
+    )
+
+
 REFUSALS = {
     ("take-old", "assignment:99"): "care-gateway: assignment:99 is neither in this recording nor here",
     ("keep-here", "session:99"): "care-gateway: session:99 is neither in this recording nor here",
