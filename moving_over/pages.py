@@ -214,6 +214,10 @@ class AssignmentItem(RecordedObject):
             if each.save_type != SaveType.FINAL:
                 ignored[f"answer sets with saveType {each.save_type}"] += 1
         self.answers = [each for each in self.answers if each.save_type == SaveType.FINAL]
+        if any(each.submit_date is None for each in self.answers):
+            raise ValueError("answers contains a submission without submitDate")
+        if len({each.id for each in self.answers}) < len(self.answers):
+            raise ValueError("answers contains two submissions with one id")
         if len(self.answers) > (self.status == AssignmentStatus.COMPLETE):
             ignored["earlier attempts: imported, but only GraphQL shows them"] += 1
         return self

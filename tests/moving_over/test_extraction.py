@@ -119,6 +119,14 @@ GAPS: dict[str, tuple[Change, dict[Gap, list[str]]]] = {
         item(2, submitDate=None),
         {Gap.ASIDE: ["assignment 1, line 2, item 1: status COMPLETE requires submitDate and vice versa"]},
     ),
+    "a submitted answer set without a date": (
+        in_body(2, lambda body: body["content"][0]["answers"][0].update(submitDate=None)),
+        {Gap.ASIDE: ["assignment 1, line 2, item 1: answers contains a submission without submitDate"]},
+    ),
+    "a submitted answer set twice": (
+        in_body(2, lambda body: body["content"][0].update(answers=body["content"][0]["answers"] * 2)),
+        {Gap.ASIDE: ["assignment 1, line 2, item 1: answers contains two submissions with one id"]},
+    ),
     "answers of another assignment": (
         in_body(2, lambda body: body["content"][0]["answers"][0].update(assignmentId=4)),
         {

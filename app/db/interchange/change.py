@@ -165,11 +165,11 @@ def adding_attempts(collected: ImportRows, row: RecordedRow, found: StoredRow) -
     if not is_late or (is_complete and not (is_shown and is_newest)):
         raise ChangeRejected("answers")
     last = max(found.sets.values(), default=0)
-    collected.attempts[row.id] = (last + len(new), row.members["status"], score_of(collected, row))
-    for attempt, record in enumerate(new, last + 1):
-        collected.add_line(orjson.dumps({**record, "attempt": attempt}))
-    last += len(new)
-    return max(last, 1) if is_complete else last + 1
+    attempt = max(last + len(new) + (not is_complete), 1)
+    collected.attempts[row.id] = (attempt, row.members["status"], score_of(collected, row))
+    for number, record in enumerate(new, last + 1):
+        collected.add_line(orjson.dumps({**record, "attempt": number}))
+    return attempt
 
 
 def score_of(collected: ImportRows, row: RecordedRow) -> int | None:
