@@ -47,10 +47,10 @@ class Comparison:
     old: Service | None  # None compares with the recorded responses
     new: Service
     masks: Masks
+    timeout: float
     headers: tuple[str, ...] = HEADERS
     with_changes: bool = False
     is_loose: bool = False  # ignores formatting and the order of members
-    timeout: float = 30
     concurrency: int = 4
 
     def run(self, calls: Iterable[Call]) -> Iterator[CallResult]:

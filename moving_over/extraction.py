@@ -216,19 +216,21 @@ def find_gaps(recording: Recording) -> None:
 
 
 def find_incomplete_lists(recording: Recording) -> None:
+    numbers = {number for sizes in recording.lists.values() for pages in sizes.values() for number in pages}
+    first = 0 if 0 in numbers else 1  # of the old service
     for role, users in recording.users.items():
         for user in users:
-            missing = dict(missing_lists(recording, role, user))
+            missing = dict(missing_lists(recording, role, user, first))
             if not missing:
                 recording.complete.add((role, user))
             for state, reason in missing.items():
                 recording.report(Gap.LIST, f"{role.lower()} {user}: {state}{reason}")
 
 
-def missing_lists(recording: Recording, role: Role, user: str) -> Iterator[tuple[TimeState, str]]:
+def missing_lists(recording: Recording, role: Role, user: str, first: int) -> Iterator[tuple[TimeState, str]]:
     for state in TimeState:
         sizes = recording.lists[role, user, state].values()
-        reasons = [missing_part(pages) for pages in sizes]
+        reasons = [missing_part(pages, first) for pages in sizes]
         if not reasons:
             yield state, " was not requested"
         elif all(reasons):
@@ -240,7 +242,7 @@ def missing_lists(recording: Recording, role: Role, user: str) -> Iterator[tuple
                 recording.report(Gap.COUNTERS, f"{name}: totalElements is {total:,}")
 
 
-def missing_part(pages: Pages) -> str | None:
+def missing_part(pages: Pages, first: int) -> str | None:
     """A list is complete if it has as many items as it states, or ends with an empty page."""
     totals = {total for total, _, _ in pages.values()}
     ids = [each for _, _, ids in pages.values() for each in ids]
@@ -249,13 +251,13 @@ def missing_part(pages: Pages) -> str | None:
     if len(totals) > 1 or len(set(ids)) < len(ids):
         return "it changed while it was recorded"
     newest = max(pages)
-    has_end = newest > 0 and not pages[newest][2] and len(pages) == newest + 1
+    has_end = newest > first and not pages[newest][2] and len(pages) == newest + 1 - first
     if len(ids) == max(totals) or has_end:
         return None
     last = max(1, *(number for _, number, _ in pages.values()))
-    if lacking := last - sum(number < last for number in pages):
-        first = next(number for number in count() if number not in pages)
-        return f"page {first} of {last:,}" + (f" and {lacking - 1:,} more" if lacking > 1 else "")
+    if lacking := last - sum(number < first + last for number in pages):
+        page = next(number for number in count(first) if number not in pages)
+        return f"page {page} of {last:,}" + (f" and {lacking - 1:,} more" if lacking > 1 else "")
     return "it changed while it was recorded"
 
 

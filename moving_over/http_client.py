@@ -77,7 +77,13 @@ class Connection:
     last_use: float = 0
 
     def send(
-        self, method: str, path: str, token: str | None, headers: Mapping[str, str], body: bytes | None = None
+        self,
+        method: str,
+        path: str,
+        token: str | None,
+        headers: Mapping[str, str],
+        body: bytes | None = None,
+        attempts: int = MAX_ATTEMPTS,
     ) -> Response:
         """Repeats a read if the service answers 429 or 503 with Retry-After."""
         sent = {"accept": "*/*", "user-agent": "care-gateway-record/1", **headers}
@@ -85,12 +91,11 @@ class Connection:
             sent["authorization"] = f"bearer {token}"
         if body is not None and not any(name.lower() == "content-type" for name in headers):
             sent["content-type"] = "application/json"
-        for _ in range(MAX_ATTEMPTS - 1 if method in SAFE_METHODS else 0):
+        for _ in range(attempts - 1 if method in SAFE_METHODS else 0):
             response = self.send_once(method, path, sent, body)
             if response.status not in (429, 503) or "retry-after" not in response.headers:
                 return response
-            value = response.headers["retry-after"]
-            time.sleep(min(int(value), MAX_RETRY_SECONDS) if value.isascii() and value.isdigit() else 1)
+            time.sleep(requested_pause(response))
         return self.send_once(method, path, sent, body)
 
     def send_once(self, method: str, path: str, headers: Mapping[str, str], body: bytes | None) -> Response:
@@ -138,6 +143,12 @@ class Connection:
         if self.connection is not None:
             self.connection.close()
             self.connection = None
+
+
+def requested_pause(response: Response) -> int:
+    """Seconds; 1 for a date."""
+    value = response.headers.get("retry-after", "0")
+    return min(int(value), MAX_RETRY_SECONDS) if value.isascii() and value.isdigit() else 1
 
 
 def reason_of(error: Exception) -> str:

@@ -5,8 +5,15 @@ from datetime import datetime
 
 import orjson
 
+from app.care.context import Role
 from app.db.drivers.citus import using_one_connection
-from app.db.interchange.load import completing_import, importing_numbered, reading_ids, reading_users
+from app.db.interchange.load import (
+    completing_import,
+    importing_numbered,
+    inserting_rows,
+    reading_ids,
+    reading_users,
+)
 from app.db.interchange.merge import EVENT, Choice, Update, removing, updating_row
 from app.db.interchange.recorded import (
     CONFLICT,
@@ -48,6 +55,7 @@ DECLARED = "the switch was declared, so people use this service; nothing was imp
 def importing_recording(
     recording: Recording, is_partial: bool
 ) -> Steps[tuple[dict[str, int], RemainingWork]]:
+    yield from checking_switch()
     here = {row[0] for row in (yield FIND_CARE_IDS["session"], {})}
     if known := here & recording.facts["session"].keys():
         raise LegacyMigrationError(
@@ -79,6 +87,11 @@ def importing_recording(
     if not here:  # else the service is in use already
         yield from saving_switch(SwitchState.WAITING)
     return counts, (yield from reading_remaining_work(recording))
+
+
+def checking_switch() -> Steps[None]:
+    if (yield from reading_switch()) is SwitchState.DECLARED:
+        raise LegacyMigrationError(DECLARED)
 
 
 def compare_with_stored(
@@ -114,6 +127,13 @@ def updating_from_recording(
 def deciding(recording: Recording, now: datetime, choices: dict[Key, Choice]) -> Steps[Update]:
     """Applies what an operator has decided about conflicts, and nothing else."""
     update = yield from applying(recording, now, choices, removes_gone=True)
+    users = yield from reading_users()
+    for (kind, number), choice in choices.items():
+        user = recording.facts[kind].get(number, {}).get("userName")
+        if choice is Choice.TAKE_OLD and user not in (None, users.get((kind, number))):
+            update.conflicts[kind, number] = (
+                "userName stays: `account link` adds a missing one, else keep-here"
+            )
     if reasons := [f"{kind}:{number}: {reason}" for (kind, number), reason in update.conflicts.items()]:
         raise LegacyMigrationError("\n".join([*reasons, "nothing was changed"]))
     return update
@@ -123,8 +143,7 @@ def applying(
     recording: Recording, now: datetime, choices: dict[Key, Choice], removes_gone: bool
 ) -> Steps[Update]:
     """Applies all changes, or those with choices."""
-    if (yield from reading_switch()) is SwitchState.DECLARED:
-        raise LegacyMigrationError(DECLARED)
+    yield from checking_switch()
     yield from using_one_connection()
     update = Update(now, (yield from reading_imported()), (yield from reading_ids()), choices)
     moment, older = replacing_moment(recording.moments, update.base)
@@ -146,6 +165,7 @@ def applying(
     update.closed = {each for each in closed if not sessions.get(each, {}).get("isClosed", False)}
     rows = (row for row in recorded_rows(recording) if row.key in changed)
     for kind, batch in in_batches(rows):
+        yield from inserting_rows(update.rows)  # a changed book may refer to a new module
         stored = yield from reading_rows(kind, [row.id for row in batch], recording.zone)
         for row in batch:
             yield from updating_row(update, row, stored.get(row.id))
@@ -163,7 +183,12 @@ def applying(
 
 def finding_gone(update: Update, recording: Recording, users: dict[Key, str | None]) -> Iterator[Key]:
     """The imported rows that are on no page, if all lists of their person are there."""
-    seen = {(role.lower(), each) for role, user in recording.complete for each in recording.users[role][user]}
+    seen = {
+        (role.lower(), number)
+        for role in Role
+        for number, user in recording.user_names(role).items()
+        if (role, user) in recording.complete
+    }
     names = {(role.lower(), user) for role, user in recording.complete}
     seen |= {(kind, number) for (kind, number), user in users.items() if (kind, user) in names}
     for key in update.base.keys() | update.choices.keys():

@@ -27,7 +27,7 @@ from pydantic.alias_generators import to_camel
 
 from app.care.context import Role
 from app.db.interchange.import_format import (
-    Attempt,
+    LARGEST_ID,
     Flag,
     Id,
     LineRejected,
@@ -214,6 +214,10 @@ class AssignmentItem(RecordedObject):
             if each.save_type != SaveType.FINAL:
                 ignored[f"answer sets with saveType {each.save_type}"] += 1
         self.answers = [each for each in self.answers if each.save_type == SaveType.FINAL]
+        if any(each.submit_date is None for each in self.answers):
+            raise ValueError("answers contains a submission without submitDate")
+        if len({each.id for each in self.answers}) < len(self.answers):
+            raise ValueError("answers contains two submissions with one id")
         if len(self.answers) > (self.status == AssignmentStatus.COMPLETE):
             ignored["earlier attempts: imported, but only GraphQL shows them"] += 1
         return self
@@ -234,9 +238,9 @@ class Page(BaseModel):
 
     total_elements: Score = 0
     total_pages: Score = 0
-    size: Attempt = 1
+    size: Score = 0
     number: Score = 0
-    content: list[Any]
+    content: Annotated[list[Any], null_means([])]
 
 
 @dataclass(frozen=True)
@@ -307,5 +311,5 @@ def read_items(
 
 def id_in(item: Any, name: str) -> int | None:
     value = item.get(name) if isinstance(item, dict) else None
-    is_id = isinstance(value, int | str) and re.fullmatch("[0-9]{1,10}", str(value), re.ASCII)
-    return int(value) if is_id else None  # type: ignore[arg-type]
+    is_id = isinstance(value, int | str) and re.fullmatch("[0-9]{1,19}", str(value), re.ASCII)
+    return int(value) if is_id and int(value) <= LARGEST_ID else None  # type: ignore[arg-type]

@@ -13,6 +13,7 @@ from app.db.interchange.recorded import (
     REMOVED,
     Key,
     Members,
+    StoredRow,
     different_members,
     in_batches,
     reading_imported,
@@ -64,12 +65,13 @@ def reconciling(recording: Recording) -> Steps[Reconciliation]:
             if imported.get(row.key) in (KEPT + row.fingerprint[3], FOREIGN + row.fingerprint[3]):
                 found.kept += 1
                 continue
-            count(kind, row.members, caregivers, found.recorded)
+            caregiver = row.members.get("caregiverId") or caregivers.get(row.members.get("sessionId", 0))
+            count(kind, row.members, caregiver, found.recorded)
             here = stored.get(row.id)
             if here is None or here.is_withdrawn:
                 found.missing_here.append(row.key)
                 continue
-            count(kind, here.members, caregivers, found.stored)
+            count(kind, here.members, caregiver_of(here), found.stored)
             different = different_members(row.members, here.members)
             user = row.records[0].get("userName")
             if user is not None and user != users[row.key]:
@@ -77,30 +79,27 @@ def reconciling(recording: Recording) -> Steps[Reconciliation]:
             if different:
                 found.different[row.key] = different
     for kind in FIND_CARE_IDS:
-        yield from finding_more(
-            found, kind, {*seen, *erased, *left_out, *recording.aside}, caregivers, recording.zone
-        )
+        yield from finding_more(found, kind, {*seen, *erased, *left_out, *recording.aside}, recording.zone)
     found.remaining = yield from reading_remaining_work(recording)
     return found
 
 
-def finding_more(
-    found: Reconciliation, kind: str, known: set[Key], caregivers: dict[int, int], zone: ZoneInfo
-) -> Steps[None]:
+def finding_more(found: Reconciliation, kind: str, known: set[Key], zone: ZoneInfo) -> Steps[None]:
     """Rows of the database that the recording lacks. It never has people without sessions or unused books."""
     more = sorted(row[0] for row in (yield FIND_CARE_IDS[kind], {}) if (kind, row[0]) not in known)
     found.only_here += [(kind, number) for number in more]
     for start in range(0, len(more), BATCH):
         stored = yield from reading_rows(kind, more[start : start + BATCH], zone)
-        for number, row in stored.items():
-            if kind == "session":
-                caregivers[number] = row.members["caregiverId"]
-            count(kind, row.members, caregivers, found.stored)
+        for row in stored.values():
+            count(kind, row.members, caregiver_of(row), found.stored)
 
 
-def count(kind: str, members: Members, caregivers: dict[int, int], counts: Counts) -> None:
+def caregiver_of(row: StoredRow) -> int | None:
+    return row.caregiver or row.members.get("caregiverId")
+
+
+def count(kind: str, members: Members, caregiver: int | None, counts: Counts) -> None:
     kinds = [kind, "answer_set"] if kind == "assignment" and members["answers"] is not None else [kind]
     counts.update((0, each) for each in kinds)
-    if kind in ("session", "assignment"):
-        caregiver = members.get("caregiverId") or caregivers[members["sessionId"]]
+    if caregiver is not None:
         counts.update((caregiver, each) for each in kinds)

@@ -20,11 +20,13 @@ from app.db.tables import AssignmentStatus, TimeState
 from app.http.paths import ASSIGNMENTS, SESSIONS
 from app.telemetry.wording import counted
 from moving_over import LegacyMigrationError
-from moving_over.http_client import Address, Connection, RequestFailed, Unreachable
+from moving_over.http_client import Address, Connection, RequestFailed, Unreachable, requested_pause
 from moving_over.pages import read_json
 from moving_over.recorded_calls import INDEX
 from moving_over.tokens import UserToken
 
+# A session that moves to the next state meanwhile is read twice, and reported.
+STATES = (TimeState.FUTURE, TimeState.RUNNING, TimeState.COMPLETED)
 LISTS = {Role.CAREGIVER: ASSIGNMENTS, Role.CLIENT: SESSIONS}
 HEADERS = {"offset": "1"}  # old clients send it with every call
 MAX_ATTEMPTS = 3  # for a list that changes while it is read
@@ -137,54 +139,60 @@ class Caller:
     def record(self) -> list[Line]:
         self.connection = Connection(self.recorder.address, self.recorder.timeout)
         with closing(self.connection):
-            return [line for state in TimeState for line in self.record_list(state)]
+            return [line for state in STATES for line in self.record_list(state)]
 
     def record_list(self, state: TimeState) -> list[Line]:
         """Starts again, up to MAX_ATTEMPTS times, if the list changes meanwhile.
 
-        Reads until the promised items are there and the promised pages, or until a page is empty.
+        Reads the promised pages, and more until the promised items are there or a page has no new ones.
         """
         page_name, size_name = self.recorder.paging
         for attempts_left in reversed(range(MAX_ATTEMPTS)):
             totals: set[int] = set()
             lines: list[Line] = []
             items: list[Any] = []
+            ids: set[str] = set()
             for number in count():
                 sent = number + self.recorder.first_page
                 path = f"{LISTS[self.token.role]}?time-state={state}&{page_name}={sent}"
                 line, page = self.fetch(f"{path}&{size_name}={self.recorder.size}", {number, sent})
                 lines.append(line)
                 totals.add(page["totalElements"])
-                found = page.get("content") or []
-                items += [item for item in found if isinstance(item, dict)]
-                if not found or (number + 1 >= page["totalPages"] and len(items) >= page["totalElements"]):
+                content = page.get("content") or []
+                found = [item for item in content if isinstance(item, dict)]
+                items += found
+                known = len(ids)
+                ids.update(str(item.get("id")) for item in found)
+                is_end = len(items) == page["totalElements"] or len(ids) == known
+                if not content or (number + 1 >= page["totalPages"] and is_end):
                     break
-            is_stable = len(totals) == 1 and len({str(item.get("id")) for item in items}) == len(items)
+            is_stable = len(totals) == 1 and len(ids) == len(items)
             if is_stable or not attempts_left:
                 break
             for line in lines:
                 (self.folder / line["file"]).unlink()
         for item in items:  # a list may omit answers
-            if item.get("status") == AssignmentStatus.COMPLETE and not item.get("answers"):
+            if item.get("status") not in (None, AssignmentStatus.PENDING) and not item.get("answers"):
                 lines.append(self.fetch(f"{ASSIGNMENTS}/{item.get('id')}")[0])
         return lines
 
     def fetch(self, path: str, numbers: Container[int] = ()) -> tuple[Line, Any]:
         """Writes a page with one of these numbers, or without numbers an assignment, and returns it.
 
-        Repeats a call that fails, after longer and longer pauses.
+        Repeats a call that fails, after longer and longer pauses, or those that the service requests.
         """
-        reason = ""
+        reason, requested = "", 0
         for attempt in range(self.recorder.attempts):
-            pause = min(FIRST_PAUSE * 2 ** (attempt - 1), MAX_PAUSE)
+            pause = max(min(FIRST_PAUSE * 2 ** (attempt - 1), MAX_PAUSE), requested)
             if self.recorder.is_stopped.wait(attempt and pause):
                 break
+            requested = 0
             try:
-                response = self.connection.send("GET", path, self.token.token, HEADERS)
+                response = self.connection.send("GET", path, self.token.token, HEADERS, attempts=1)
             except (RequestFailed, Unreachable) as error:
                 reason = str(error)
                 continue
-            reason = f"status {response.status}"
+            reason, requested = f"status {response.status}", requested_pause(response)
             if response.status in (401, 403):
                 reason = f"the service rejects the token of {self.token.place} ({response.status})"
                 if (renewed := self.recorder.renew(self.token)) is None:

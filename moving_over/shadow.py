@@ -15,7 +15,7 @@ from queue import SimpleQueue
 from urllib.parse import urlsplit
 
 import h11
-from starlette.datastructures import Headers
+from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import ClientDisconnect, Request
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -38,6 +38,10 @@ MAX_HEAD = 65536  # bytes of a request's line and headers
 HOP_BY_HOP = {b"connection", b"keep-alive", b"te", b"trailer", b"transfer-encoding", b"upgrade"}
 FRAMING = {b"content-length", b"transfer-encoding"}
 OWN = {b"host", b"expect", b"x-forwarded-for", *FRAMING}  # headers of requests that the proxy sets or handles
+
+
+class BodyTooLong(RequestFailed):
+    """The body is not compared."""
 
 
 class Shadow:
@@ -72,9 +76,10 @@ class Shadow:
         old, new = (Connection(each.address, self.comparison.timeout, MAX_BYTES) for each in services)
         while True:
             path, application, call, response, size = self.waiting.get()
-            outcome, found = "failed", dict[Found, str]()
-            with suppress(Exception):  # whatever the new service sends, the next response is compared
+            try:
                 outcome, found = self.compare(path, call, response, old, new)
+            except Exception as error:  # whatever the new service sends, the next response is compared
+                outcome, found = "dropped" if isinstance(error, BodyTooLong) else "failed", {}
             self.counts.note(path, application, outcome, found)
             with self.lock:
                 self.waiting_bytes -= size
@@ -88,7 +93,9 @@ class Shadow:
             names = [each for each in ("authorization", "user-agent") if each in call.headers]
             new.send_once(call.method, call.path, {name: call.headers[name] for name in names}, None)
             return "not compared", {}
-        found, _ = self.differences(call, response, new)
+        headers = MutableHeaders(call.headers)
+        del headers["host"]  # with --keep-host the client's, which only the old service gets
+        found, _ = self.differences(replace(call, headers=headers), response, new)
         noise = {each for each in found if self.counts.is_noise(path, each)}
         if call.is_safe and (noise < found or next(self.samples) % SAMPLE == 0):
             with suppress(RequestFailed, LegacyMigrationError):
@@ -123,7 +130,10 @@ def application_in(call: Call) -> str:
 def unzipped(response: Response) -> Response:
     if response.headers.get("content-encoding") == "gzip":
         with suppress(zlib.error):
-            return replace(response, body=zlib.decompressobj(wbits=31).decompress(response.body, MAX_BYTES))
+            body = zlib.decompressobj(wbits=31).decompress(response.body, MAX_BYTES + 1)
+            if len(body) > MAX_BYTES:
+                raise BodyTooLong
+            return replace(response, body=body)
     return response
 
 
@@ -208,9 +218,11 @@ def read_head(scope: Scope, old: Address, keeps_host: bool) -> tuple[Call, h11.R
     senders = filter(None, (own.get(b"x-forwarded-for"), scope["client"][0].encode()))
     headers = [each for each in end_to_end(scope["headers"]) if each[0] not in OWN]
     headers.append((b"x-forwarded-for", b", ".join(senders)))
-    call = Call(0, scope["method"], target.decode("latin-1"), None, None, Headers(raw=headers), None, 0)
-    host = own.get(b"host", b"") if keeps_host else urlsplit(old.text).netloc.encode()
-    headers = [(b"host", host), *headers, *((name, own[name]) for name in FRAMING & own.keys())]
+    host = [(b"host", own.get(b"host", b""))] if keeps_host else []
+    sent = Headers(raw=[*host, *headers])
+    call = Call(0, scope["method"], target.decode("latin-1"), None, None, sent, None, 0)
+    host = host or [(b"host", urlsplit(old.text).netloc.encode())]
+    headers = [*host, *headers, *((name, own[name]) for name in FRAMING & own.keys())]
     return call, h11.Request(method=call.method, target=old.prefix.encode() + target, headers=headers)
 
 

@@ -11,7 +11,7 @@ from app.cli.serve import reject_taken_port, run_server
 from app.db.admin.demo import demo_lines
 from app.db.admin.migrate import migrate
 from app.db.drivers.interface import Database
-from app.db.interchange.load import importing, is_empty
+from app.db.interchange.load import importing, reading_users
 from app.dev.building import build
 from app.dev.quickstart import quickstart_text
 from app.settings import SettingsError
@@ -40,7 +40,7 @@ def demo(then_serve: bool) -> None:
     asyncio.run(migrate(settings.database))
 
     async def load(db: Database) -> None:
-        if await db.read(is_empty()):
+        if not await db.read(reading_users()):
             await db.write(importing(demo_lines(utc_now())))
 
     on_database(settings, load)

@@ -79,10 +79,10 @@ def compare(
         None if old is None else Service("old", read_address(old), tokens),
         Service("new", read_address(new), new_tokens),
         masks := read_masks(options["masked"]),
+        options["timeout"],
         (*HEADERS, *(name.lower() for name in options["more"])),
         options["changes"],
         options["loose"],
-        options["timeout"],
         options["at_once"],
     )
     warn(comparison)

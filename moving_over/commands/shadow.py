@@ -53,8 +53,9 @@ def shadow(
     settings = settings_or_warn()
     one, other = Service("old", read_address(old), []), Service("new", read_address(new), [])
     counts = read_counts(state) if state.exists() else Counts({})
+    timeout, with_changes = options["timeout"], options["mirror_writes"]
     comparison = Comparison(
-        one, other, read_masks(options["masked"]), HEADERS, options["mirror_writes"], options["loose"]
+        one, other, read_masks(options["masked"]), timeout, HEADERS, with_changes, options["loose"]
     )
     warn(comparison)
     reject_taken_port(settings.host, port)
@@ -69,7 +70,7 @@ def shadow(
     sys.setswitchinterval(0.0001)  # seconds for which a comparing thread delays the others
     gc.freeze()  # a full collection would delay them longer
     try:
-        app = create_proxy(one.address, options["timeout"], Shadow(comparison, counts), options["keep_host"])
+        app = create_proxy(one.address, timeout, Shadow(comparison, counts), options["keep_host"])
         uvicorn.run(  # h11 is the only parser that keeps the case of headers
             app, host=settings.host, port=port, http="h11", ws="none", lifespan="off", log_config=None,
             date_header=False, server_header=False, access_log=False, timeout_keep_alive=75,

@@ -6,7 +6,7 @@ import pytest
 
 from app.db.admin.demo import CAREGIVER, CLIENT
 from app.db.admin.migrate import newest_version, stored_version
-from app.db.interchange.load import is_empty
+from app.db.interchange.load import reading_users
 from app.settings import Settings
 from tests.callers import load, run_read
 from tests.cli.conftest import Command, assert_rejected
@@ -36,7 +36,7 @@ def test_demo_migrates_a_new_database(command: Command, tmp_path: Path) -> None:
     assert (result.exit_code, result.stderr) == (0, "")
     assert "http://127.0.0.9:8123/graphql" in result.stdout.split()
     assert run_read(url, stored_version()) == newest_version()
-    assert not run_read(url, is_empty())
+    assert run_read(url, reading_users()) != {}
 
 
 @pytest.mark.sqlite_only

@@ -5,7 +5,7 @@ from pathlib import Path
 import orjson
 import pytest
 
-from app.db.interchange.load import is_empty
+from app.db.interchange.load import reading_users
 from app.settings import Settings
 from tests.callers import run_read
 from tests.cli.conftest import Command, assert_rejected
@@ -47,7 +47,7 @@ def test_an_empty_file_imports_nothing(command: Command, settings: Settings, tmp
     result = command("import", str(file))
 
     assert (result.exit_code, result.stdout) == (0, "nothing to import\n")
-    assert run_read(settings.database, is_empty())
+    assert run_read(settings.database, reading_users()) == {}
 
 
 INVALID = {
@@ -75,7 +75,7 @@ def test_an_invalid_line_is_reported_and_nothing_is_imported(
     assert (rejected.exit_code, rejected.stdout) == (2, "")
     assert rejected.stderr.splitlines()[-1].startswith(f"care-gateway: {file}, line 3: {reason}")
     assert "Traceback" not in rejected.stderr
-    assert run_read(settings.database, is_empty())
+    assert run_read(settings.database, reading_users()) == {}
 
 
 def refused_lines(command: Command, tmp_path: Path, *records: Record) -> list[str]:
@@ -113,7 +113,7 @@ def test_every_mistake_is_reported_but_not_its_consequences(
         "line 12: id: 1 exists already",
         "line 13: nmae: Extra inputs are not permitted",
     ]
-    assert run_read(settings.database, is_empty())
+    assert run_read(settings.database, reading_users()) == {}
 
 
 @pytest.mark.sqlite_only
@@ -135,7 +135,7 @@ def test_the_first_twenty_mistakes_are_reported(command: Command, settings: Sett
         *(f"line {number}: name: Field required" for number in range(1, 21)),
         "care-gateway: reading stopped after 20 mistakes; there may be more",
     ]
-    assert run_read(settings.database, is_empty())
+    assert run_read(settings.database, reading_users()) == {}
 
 
 @pytest.mark.sqlite_only

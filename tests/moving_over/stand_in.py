@@ -209,6 +209,7 @@ of_page("promises pages", lambda page: page.update(totalPages=page["totalPages"]
 of_page("promises a million pages", lambda page: page.update(totalPages=1_000_000))
 of_page("denies pages", lambda page: page.update(totalPages=min(page["totalPages"], 1), last=True))
 of_page("promises items", lambda page: page.update(totalElements=page["totalElements"] + 3))
+of_page("denies items", lambda page: page.update(totalElements=min(page["totalElements"], 1)))
 of_page("miscounts a page", lambda page: page.update(numberOfElements=page["numberOfElements"] + 1))
 of_page("doubles an item", lambda page: page.update(content=page["content"][:1] + page["content"]))
 

@@ -109,7 +109,10 @@ def test_an_assignment_that_is_deleted_between_list_and_detail_is_a_gap(move: Mo
     assert move.run("import", move.record(), "--update").exit_code == 0
 
 
-LIES = ("promises pages", "promises a million pages", "denies pages", "promises items", "miscounts a page")
+LIES = (
+    "promises pages", "promises a million pages", "denies pages", "promises items", "denies items",
+    "miscounts a page",
+)  # fmt: skip
 
 
 @pytest.mark.parametrize("name", LIES)
@@ -135,3 +138,15 @@ def test_another_way_of_paging_is_named_by_options(move: Move) -> None:
     assert unnamed.stderr.splitlines()[1].endswith(
         ": the response is another page; see --paging and --first-page"
     )
+
+
+def test_pages_that_are_numbered_from_one_may_state_a_wrong_total(move: Move) -> None:
+    with (
+        move.old.misbehaving("counts pages from 1 as pageNo"),
+        move.old.misbehaving("promises items", path="RUNNING"),
+    ):
+        folder = move.record("--paging", "pageNo", "limit", "--first-page", "1", "--size", "1")
+
+    imported = move.run("import", folder)
+
+    assert (imported.exit_code, imported.stdout) == (0, ROWS), imported.output

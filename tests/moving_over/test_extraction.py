@@ -29,6 +29,11 @@ def extracted(file: Path, lines: list[Line], zone: str = "UTC") -> Recording:
     return extract(file, Reading(ZoneInfo(zone)), read_calls(file), lambda: read_calls(file))
 
 
+def number_from_one(lines: list[Line]) -> None:
+    for number in range(1, len(lines) + 1):
+        in_body(number, lambda body: "number" in body and body.update(number=body["number"] + 1))(lines)
+
+
 GAPS: dict[str, tuple[Change, dict[Gap, list[str]]]] = {
     "a list": (without(3), {Gap.LIST: ["caregiver caregiver-1: FUTURE was not requested"]}),
     "the first page": (
@@ -36,6 +41,34 @@ GAPS: dict[str, tuple[Change, dict[Gap, list[str]]]] = {
         {
             Gap.LIST: ["caregiver caregiver-1: RUNNING: page 0 of 2"],
             Gap.ASSIGNMENT: ["session 1 of caregiver 1: 1 of 2", "session 4 of caregiver 1: 0 of 1"],
+        },
+    ),
+    "the last page of lists that are numbered from 1": (
+        several(number_from_one, without(2)),
+        {
+            Gap.LIST: ["caregiver caregiver-1: RUNNING: page 2 of 2"],
+            Gap.ASSIGNMENT: ["session 1 of caregiver 1: 1 of 2"],
+        },
+    ),
+    "a size of an empty list": (in_body(3, lambda body: body.update(size=0, content=None)), {}),
+    "a mistake in a row with a long id": (
+        item(1, 1, id=2**63 - 2, status="EXPIRED"),
+        {
+            Gap.ASIDE: [
+                "assignment 9223372036854775806, line 1, item 2: status is EXPIRED: Input should be "
+                "'PENDING' or 'COMPLETE'"
+            ]
+        },
+    ),
+    "an id that can be stored": (
+        item(1, 1, id=2**63 - 1),
+        {
+            Gap.ASIDE: [
+                "assignment without a valid id, line 1, item 2: id is a number: Input should be less than or "
+                "equal to 9223372036854775806"
+            ],
+            Gap.LIST: ["caregiver caregiver-1: RUNNING: an item has no valid id"],
+            Gap.ASSIGNMENT: ["session 1 of caregiver 1: 1 of 2"],
         },
     ),
     "too many pages to enumerate": (
@@ -118,6 +151,14 @@ GAPS: dict[str, tuple[Change, dict[Gap, list[str]]]] = {
     "a submission without a date": (
         item(2, submitDate=None),
         {Gap.ASIDE: ["assignment 1, line 2, item 1: status COMPLETE requires submitDate and vice versa"]},
+    ),
+    "a submitted answer set without a date": (
+        in_body(2, lambda body: body["content"][0]["answers"][0].update(submitDate=None)),
+        {Gap.ASIDE: ["assignment 1, line 2, item 1: answers contains a submission without submitDate"]},
+    ),
+    "a submitted answer set twice": (
+        in_body(2, lambda body: body["content"][0].update(answers=body["content"][0]["answers"] * 2)),
+        {Gap.ASIDE: ["assignment 1, line 2, item 1: answers contains two submissions with one id"]},
     ),
     "answers of another assignment": (
         in_body(2, lambda body: body["content"][0]["answers"][0].update(assignmentId=4)),

@@ -1,15 +1,21 @@
-"""The old service cannot send a response without end. Each response on a connection has its own limits, and a
-read is repeated after a reset."""
+"""The old service cannot send a response without end. Each response on a connection has its own limits. A
+read is repeated after a reset, and recorded again after the pause that the service requests."""
 
 import select
 import socket
 import struct
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from pathlib import Path
 
 import pytest
 
+from app.care.context import Role
+from moving_over import LegacyMigrationError
 from moving_over.http_client import Connection, RequestFailed, read_address
+from moving_over.recorder import Recorder
+from moving_over.tokens import UserToken
 from tests.auth.test_limited_http import ENDLESS, serving
 from tests.moving_over.services import Request, Response, fake_service
 
@@ -83,3 +89,35 @@ def test_a_read_is_repeated_if_it_cannot_be_sent_on_a_connection_that_was_reset(
                 poll = select.poll()
                 poll.register(connection.connection.sock, 0)
                 assert poll.poll(30_000)  # the reset has arrived
+
+
+class Pauses(threading.Event):
+    """Of a recorder, which are not waited for."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lengths: list[float] = []
+
+    def wait(self, timeout: float | None = None) -> bool:
+        self.lengths.append(timeout or 0)
+        return self.is_set()
+
+
+def test_every_attempt_is_one_call_after_the_pause_that_the_service_requests(tmp_path: Path) -> None:
+    paths: list[str] = []
+    waits = iter(["7", "Thu, 26 Nov 2026 09:00:00 GMT", "3600", "0"])
+
+    def handler(request: Request) -> Response:
+        paths.append(request.path)
+        return Response(503, headers={"Retry-After": next(waits)})
+
+    pauses, token = Pauses(), UserToken(Role.CLIENT, "someone", "a-token", "tokens, line 1")
+    with fake_service(handler) as address:
+        recorder = Recorder(
+            read_address(address), tmp_path / "r", lambda token: None, 1, 100, 30, 4, ("page", "size"), 0,
+            pauses,
+        )  # fmt: skip
+        with pytest.raises(LegacyMigrationError, match=r"status 503$"):
+            list(recorder.record([token], continues=False))
+
+    assert (len(paths), pauses.lengths) == (4, [0, 7, 1, 60])

@@ -166,6 +166,21 @@ def test_a_service_in_use_accepts_changes_after_an_import(
     assert (result.exit_code, switch_of(settings)) == (0, None)
 
 
+def test_a_service_that_has_been_switched_to_imports_no_recording(
+    settings: Settings, command: Command, tmp_path: Path, complete: list[Line]
+) -> None:
+    command("legacy", "switch")
+
+    rejected = command("import", str(write_lines(tmp_path / "recording.jsonl", complete)))
+
+    assert (rejected.exit_code, rejected.stderr.splitlines()[-1]) == (
+        2,
+        "care-gateway: the switch was declared, so people use this service; nothing was imported "
+        "(legacy switch --back)",
+    )
+    assert stored(settings) == EMPTY
+
+
 def test_equal_people_and_books_may_be_stored_already(
     settings: Settings, command: Command, tmp_path: Path, complete: list[Line]
 ) -> None:

@@ -12,8 +12,10 @@ from app.settings import Settings
 from tests import keys
 from tests.callers import load
 from tests.cli.conftest import Command, assert_rejected
+from tests.db import raw
 from tests.factories import a_world
 from tests.moving_over.conftest import serving
+from tests.moving_over.recordings import PATHS
 from tests.moving_over.services import BUSY, Handler, Request, Response, fake_service, forwarding_to
 
 pytestmark = pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
@@ -107,7 +109,7 @@ def test_the_files_are_private_and_contain_the_exact_bytes(
     assert [(line["userName"], line["path"].partition("?")[2]) for line in lines] == [
         (user, f"time-state={state}&page=0&size=100")
         for user in dict.fromkeys(line["userName"] for line in lines)
-        for state in ("RUNNING", "FUTURE", "COMPLETED")
+        for state in ("FUTURE", "RUNNING", "COMPLETED")
     ]
     assert (folder / future["file"]).read_bytes().startswith(b'{"content":[{"id":2,"title":"Session 2",')
     assert not any(b"bearer" in path.read_bytes() or b"eyJ" in path.read_bytes() for path in files)
@@ -118,11 +120,12 @@ def page(number: int, pages: int, *content: Any, total: int = 2) -> Response:
     return Response(body=orjson.dumps(envelope))
 
 
+@pytest.mark.parametrize("status", ["COMPLETE", "DONE"])  # --map may translate it
 def test_a_changing_list_is_read_again_and_omitted_answers_are_requested(
-    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, status: str
 ) -> None:
     monkeypatch.setenv("CAREGIVERS", "someone a-token")
-    one, other = {"id": 6}, {"id": 7, "status": "COMPLETE"}
+    one, other = {"id": 6, "status": "PENDING"}, {"id": 7, "status": status}
     running = iter(
         [page(0, 2, one), page(1, 2, other, total=3), page(2, 2), page(0, 2, one), page(1, 2, other)]
     )
@@ -141,14 +144,14 @@ def test_a_changing_list_is_read_again_and_omitted_answers_are_requested(
     assert (result.exit_code, result.stdout) == (0, f"5 responses for 1 user, in {tmp_path}/r\n")
     assert len(list((tmp_path / "r").iterdir())) == 6
     assert paths == [
+        "?time-state=FUTURE&page=0&size=100",
         *(f"?time-state=RUNNING&page={number}&size=100" for number in (0, 1, 2, 0, 1)),
         "/7",
-        "?time-state=FUTURE&page=0&size=100",
         "?time-state=COMPLETED&page=0&size=100",
     ]
 
 
-LIST = "/gateway/profile/caregiver/session/assignment?time-state=RUNNING&page=0&size=100"
+LIST = "/gateway/profile/caregiver/session/assignment?time-state=FUTURE&page=0&size=100"
 FAILURES: dict[str, tuple[Handler, str]] = {
     "a rejected token": (
         lambda request: Response(401),
@@ -192,6 +195,50 @@ def test_an_overloaded_service_gets_the_request_again(
         result = command("legacy", "record", "--old", address, "--to", str(tmp_path / "r"), *TOKENS[:2])
 
     assert (result.exit_code, result.stdout) == (0, f"3 responses for 1 user, in {tmp_path}/r\n")
+
+
+def test_a_session_that_begins_meanwhile_is_recorded_twice(
+    settings: Settings, command: Command, tmp_path: Path
+) -> None:
+    load(settings.database, a_world())
+    folder = str(tmp_path / "recording")
+    with serving(settings) as gateway:
+        forward = forwarding_to(gateway.client)
+
+        def begin(request: Request) -> Response | None:
+            """After the first list of a client."""
+            response = forward(request)
+            if request.path.startswith(PATHS["client"]):
+                raw.run(settings.database, "UPDATE session SET start_date = create_date WHERE id = 2")
+            return response
+
+        with fake_service(begin) as old:
+            command("legacy", "record", "--old", old, "--to", folder, *TOKENS, "--at-once", "1")
+        reconciled = command("legacy", "reconcile", folder)
+
+    assert reconciled.stderr.splitlines()[2:5] == [
+        "contradictions; the last value is used:",
+        "  session 2: startDate",
+        "  session 2: runningStatus",
+    ]
+    assert reconciled.stdout.splitlines()[-1] == "0 differences"
+
+
+def test_a_list_that_repeats_its_items_is_not_read_for_ever(
+    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The service numbers the pages, but ignores the number."""
+    monkeypatch.setenv("CAREGIVERS", "someone a-token")
+    numbers: list[int] = []
+
+    def handler(request: Request) -> Response:
+        numbers.append(int(request.path.partition("&page=")[2].partition("&")[0]))
+        return page(numbers[-1], 1, {"id": 6}, {"id": 7}, total=1)
+
+    with fake_service(handler) as address:
+        result = command("legacy", "record", "--old", address, "--to", str(tmp_path / "r"), *TOKENS[:2])
+
+    assert (result.exit_code, numbers) == (0, [0, 1] * 9)
 
 
 def test_a_recording_needs_a_new_folder_and_tokens(command: Command, tmp_path: Path) -> None:

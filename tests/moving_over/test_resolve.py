@@ -219,6 +219,50 @@ def test_a_row_that_only_this_service_has_can_be_removed(pair: Pair) -> None:
     assert shown(rows_of(pair.new), ("assignment", 18)) is None
 
 
+@pytest.mark.parametrize("choice", ["keep-here", "take-old"])
+def test_an_assignment_is_counted_although_its_session_is_not_compared(pair: Pair, choice: str) -> None:
+    pair.import_first()
+    raw.run(pair.old, "DELETE FROM assignment WHERE session_id = 5", "DELETE FROM session WHERE id = 5")
+    recording = pair.record()
+    pair.run("import", recording, "--update")
+    resolve(pair, choice, recording, "session:5")
+
+    code, printed = pair.run("legacy", "reconcile", recording)
+
+    assert (code, printed[5:]) == (
+        1,
+        [
+            "session\t4 recorded\t4 here",
+            "assignment\t16 recorded\t17 here",
+            "caregiver 2\tassignment\t0 recorded\t1 here",
+            "only here\tassignment\t17",
+            "1 difference",
+        ],
+    )
+
+
+def test_a_user_name_is_not_taken(pair: Pair) -> None:
+    """An account is a decision of its own."""
+    pair.import_first()
+    raw.run(pair.new, "UPDATE caregiver SET user_name = NULL, position = 'Other' WHERE id = 2")
+    recording, before = pair.record(), rows_of(pair.new)
+
+    refused = resolve(pair, "take-old", recording, "caregiver:2")
+    unchanged = rows_of(pair.new)
+    assert pair.run("account", "link", "--role", "caregiver", "--id", "2", "--user", "caregiver-2")[0] == 0
+    taken = resolve(pair, "take-old", recording, "caregiver:2")
+
+    assert refused == (
+        2,
+        [
+            "care-gateway: caregiver:2: userName stays: `account link` adds a missing one, else keep-here",
+            "care-gateway: nothing was changed",
+        ],
+    )
+    assert (unchanged, taken) == (before, (0, ["1 conflict resolved"]))
+    assert pair.run("legacy", "reconcile", recording)[0] == 0
+
+
 REFUSALS = {
     ("take-old", "assignment:99"): "care-gateway: assignment:99 is neither in this recording nor here",
     ("keep-here", "session:99"): "care-gateway: session:99 is neither in this recording nor here",

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from itertools import count
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import orjson
 import pytest
@@ -15,7 +16,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 from app.cli import main
 from app.http.paths import GET_CAREGIVER_ASSIGNMENT, LIST_CLIENT_SESSIONS
 from moving_over.body_diff import read_masks
-from moving_over.comparison import HEADERS, Comparison, Service
+from moving_over.comparison import Comparison, Service
 from moving_over.http_client import Connection, read_address
 from moving_over.http_client import Response as Received
 from moving_over.recorded_calls import Call
@@ -47,7 +48,7 @@ def idle_shadow(
 ) -> Shadow:
     """Without threads the queue is not emptied."""
     services = (Service(name, read_address(address), []) for name, address in (("old", old), ("new", new)))
-    return Shadow(Comparison(*services, read_masks(masks), HEADERS, concurrency=threads), Counts({}))
+    return Shadow(Comparison(*services, read_masks(masks), 30, concurrency=threads), Counts({}))
 
 
 class Pair:
@@ -146,6 +147,41 @@ def test_gzip_bodies_are_compared_by_their_content(pair: Callable[..., Pair]) ->
 
     assert pair(old, new).compare() == SAME
     assert pair(old, other).compare() == different(("a", "value"))
+
+
+def test_gzip_bodies_that_are_too_long_are_not_compared() -> None:
+    """They are equal as far as they would be read."""
+    zipped = {**JSON, "content-encoding": "gzip"}
+    old, new = (gzip.compress(bytes(MAX_BYTES) + end) for end in (b"a", b"b"))
+    with fake_service(lambda request: Response(body=new, headers=zipped)) as address:
+        shadow = idle_shadow(new=address, threads=1)
+        shadow.offer(call(), Received(200, zipped, old))
+        until = time.monotonic() + PATIENCE
+        while not (found := shadow.counts.of("answers")):
+            assert time.monotonic() < until
+
+    assert found == [((GET_CAREGIVER_ASSIGNMENT, "unknown", "dropped"), 1)]
+
+
+def test_only_the_old_service_gets_the_host_of_the_client_again(pair: Callable[..., Pair]) -> None:
+    """Another host gets another answer, which would explain every difference."""
+    hosts: list[str] = []
+
+    def old(request: Request) -> Response:
+        return json_response({"a": request.headers["host"]})
+
+    def new(request: Request) -> Response:
+        hosts.append(request.headers["host"])
+        return json_response({"a": "wrong"})
+
+    one = pair(old, new)
+    answer = Received(200, {"content-type": "application/json"}, b'{"a":"care.example"}')
+
+    judged = one.shadow.compare(GET_CAREGIVER_ASSIGNMENT, call(host="care.example"), answer, *one.connections)
+
+    assert judged == different(("a", "value"))
+    assert [each.headers["host"] for each in one.old_requests] == ["care.example"]
+    assert hosts == [urlsplit(one.connections[1].address.text).netloc]
 
 
 # --- noise ---

@@ -148,12 +148,18 @@ def test_repeated_headers_stay_apart_for_both_services(tmp_path: Path) -> None:
     ] == [expected] * 2
 
 
-def test_the_host_of_the_client_is_passed_on_request(old: RawService, tmp_path: Path) -> None:
-    with old.running() as url, shadowing(tmp_path, url, NOWHERE, "--keep-host") as shadow:
-        old.requests.clear()
-        shadow.fetch("/echo", Host="care.example")
+def test_the_host_of_the_client_is_passed_to_the_old_service_on_request(tmp_path: Path) -> None:
+    old, new = RawService({PATH: GOOD}), RawService({PATH: ok(b"{}")})
+    with (
+        old.running() as url,
+        new.running() as new_url,
+        shadowing(tmp_path, url, new_url, "--keep-host") as shadow,
+    ):
+        shadow.fetch(PATH, Host="care.example")
+        shadow.wait_for('outcome="different"')
 
-    assert lines_of(old.requests[0])[1] == "host: care.example"
+    hosts = [[lines_of(each)[1] for each in service.requests] for service in (old, new)]
+    assert hosts == [["host: care.example"] * 2, [f"Host: {urlsplit(new_url).netloc}"]]
 
 
 def problem(received: tuple[int, list[tuple[str, str]], bytes]) -> tuple[int, str, str, str]:
@@ -328,6 +334,21 @@ def test_a_new_service_that_is_stopped_changes_nothing_for_clients(tmp_path: Pat
         received = [shadow.fetch(PATH) for _ in range(10)]
 
         assert received == [fetch(old_url, PATH)] * 10
+
+
+def test_the_timeout_limits_the_new_service(tmp_path: Path) -> None:
+    """One after the other: with a longer limit, they would not all fail in time."""
+    old = RawService({PATH: GOOD})
+    options = ("--timeout", "0.5", "--mirror-writes")
+    with (
+        old.running() as url,
+        silent_service() as stopped,
+        shadowing(tmp_path, url, stopped, *options) as shadow,
+    ):
+        for _ in range(8):
+            shadow.fetch(PATH)
+
+        shadow.wait_for(f'outcome="failed",path="GET {PATH}"}} 8.0')
 
 
 # --- what is sent to the new service, and what is kept ---

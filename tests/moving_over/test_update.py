@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import orjson
 import pytest
@@ -27,9 +28,9 @@ from tests.care.actions import (
 )
 from tests.cli.conftest import Command
 from tests.db import raw
-from tests.factories import Record, a_book, a_caregiver, a_client, a_session, an_assignment, lines
+from tests.factories import Record, a_book, a_caregiver, a_client, a_module, a_session, an_assignment, lines
 from tests.moving_over.conftest import serving
-from tests.moving_over.recordings import PATHS, caller_of, pages
+from tests.moving_over.recordings import PATHS, caller_of, in_body, pages, write_lines
 from tests.moving_over.two_services import PEOPLE, Rows, change_randomly, record, rows_of
 
 
@@ -241,6 +242,63 @@ def test_what_was_changed_here_is_a_conflict_and_stays(pair: Pair, case: str) ->
     assert (taken in printed) == (case == "a submission")
     after = rows_of(pair.new)
     assert {key: after[key] for key in before} == before
+
+
+def rewrite_assignment(recording: str, number: int, change: Callable[[dict[str, Any]], object]) -> None:
+    """Changes the item of the assignment on each page."""
+    lines = [orjson.loads(line) for line in Path(recording).read_bytes().splitlines()]
+    for line in lines:
+        page = orjson.loads(line["answer"])
+        for item in page["content"]:
+            if line["path"].startswith(PATHS["caregiver"]) and item["id"] == number:
+                change(item)
+        line["answer"] = orjson.dumps(page).decode()
+    write_lines(Path(recording), lines)
+
+
+def without_date(item: dict[str, Any]) -> None:
+    item["answers"][0].update(submitDate=None)
+
+
+def doubled(item: dict[str, Any]) -> None:
+    item["answers"] *= 2
+
+
+@pytest.mark.parametrize(
+    ("is_known", "change"),
+    [(False, doubled), (False, without_date), (True, without_date)],
+    ids=["two with one id", "one without a date", "a known one without a date"],
+)
+def test_submissions_that_cannot_be_imported_change_nothing(
+    pair: Pair, is_known: bool, change: Callable[[dict[str, Any]], None]
+) -> None:
+    submit = partial(submitting("3"), number=1)
+    on(pair, "old", *[submit] * is_known)
+    pair.import_first()
+    on(pair, "old", *[submit] * (not is_known))
+    recording, before = pair.record(), rows_of(pair.new)
+    rewrite_assignment(recording, 1, change)
+
+    updated = pair.run("import", recording, "--update", "--partial")
+
+    assert updated == (0, ["0 conflicts"])
+    assert rows_of(pair.new) == before
+
+
+def test_a_submission_that_was_reopened_before_it_was_recorded_is_an_earlier_attempt(pair: Pair) -> None:
+    pair.import_first()
+    on(pair, "old", partial(submitting("3"), number=1))
+    recording = pair.record()
+    reopened = {"status": "PENDING", "submitDate": None, "startDate": "2026/11/20 09:00"}
+    rewrite_assignment(recording, 1, lambda item: item.update(reopened))
+
+    updated = pair.run("import", recording, "--update")
+
+    assert updated == (0, ["1 assignment changed, 0 conflicts"])
+    assignment = "SELECT status, attempt FROM assignment WHERE id = 1"
+    assert [tuple(row) for row in raw.run(pair.new, assignment)] == [("PENDING", 2)]
+    sets = "SELECT attempt, score FROM answer_set WHERE assignment_id = 1"
+    assert [tuple(row) for row in raw.run(pair.new, sets)] == [(1, None)]
 
 
 def test_what_is_gone_is_listed_and_withdrawn_only_with_the_option(pair: Pair) -> None:
@@ -484,6 +542,40 @@ def test_reconcile_names_what_differs_without_a_change(pair: Pair) -> None:
     assert found["different"][0] == {"kind": "session", "id": 2, "members": ["title", "startDate"]}
     assert found["caregivers"]["2"]["assignment"] == {"recorded": 1, "here": 0}
     assert rows_of(pair.new) == before
+
+
+def test_a_book_can_move_to_a_module_that_is_new(pair: Pair) -> None:
+    pair.import_first()
+    load(pair.old, [a_module(2)])
+    raw.run(pair.old, "UPDATE book SET module_id = 2 WHERE id = 1")
+    recording = pair.record()
+
+    updated = pair.run("import", recording, "--update")
+
+    assert updated == (0, ["1 module added, 1 book changed, 0 conflicts"])
+    assert pair.run("legacy", "reconcile", recording)[0] == 0
+
+
+def test_a_page_of_several_people_does_not_show_all_rows_of_each(pair: Pair) -> None:
+    """Caregiver 1 supervises caregiver 2, and sees one of two assignments."""
+    load(pair.old, [an_assignment(18, 5)])
+    pair.import_first()
+    recording = Path(pair.record())
+    lines = [orjson.loads(line) for line in recording.read_bytes().splitlines()]
+    of = {
+        user: [each for each in lines if each["userName"] == user] for user in ("caregiver-1", "caregiver-2")
+    }
+    item = orjson.loads(of["caregiver-2"][0]["answer"])["content"][1]
+    assert item["id"] == 17
+    for number in (1, 2, 3):
+        in_body(number, lambda page: page.update(totalElements=17))(of["caregiver-1"])
+    in_body(3, lambda page: page["content"].append(item))(of["caregiver-1"])
+    write_lines(recording, [each for each in lines if each not in of["caregiver-2"]])
+
+    updated = pair.command("import", str(recording), "--update", "--partial", database_url=pair.new)
+
+    assert (updated.exit_code, updated.stdout) == (0, "0 conflicts\n")
+    assert updated.stderr.partition(f"{UNSEEN}\n")[2].splitlines()[0] == "  assignment 18"
 
 
 def test_an_incomplete_recording_removes_nothing(pair: Pair) -> None:

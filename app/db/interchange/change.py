@@ -9,7 +9,7 @@ from sqlalchemy import bindparam, delete, null, update
 
 from app.db.answers import Answer, as_document
 from app.db.facts import facts_of
-from app.db.interchange.recorded import COLUMNS, Key, Members, RecordedRow, StoredRow
+from app.db.interchange.recorded import COLUMNS, Members, RecordedRow, StoredRow
 from app.db.interchange.rows import ImportRows
 from app.db.moments import Moment
 from app.db.reader.access import is_final, is_of_caregiver
@@ -69,8 +69,6 @@ CHANGE_ROW = {
     kind: change_row(kind, (*columns.values(), *(["attempt"] if kind == "assignment" else [])))
     for kind, columns in CHANGEABLE.items()
 }
-
-
 REMOVE = {
     "session": (CLOSE_SESSION, SKIP_REMINDERS_OF_SESSION),
     "assignment": (WITHDRAW, SKIP_REMINDERS),
@@ -83,6 +81,7 @@ def restore(kind: str, column: str) -> Statement:
     return Statement(changed.values({column: null()}))
 
 
+# Undoes REMOVE, except for reminders.
 RESTORE = {"session": restore("session", "close_date"), "assignment": restore("assignment", "withdraw_date")}
 
 
@@ -165,11 +164,11 @@ def adding_attempts(collected: ImportRows, row: RecordedRow, found: StoredRow) -
     if not is_late or (is_complete and not (is_shown and is_newest)):
         raise ChangeRejected("answers")
     last = max(found.sets.values(), default=0)
-    collected.attempts[row.id] = (last + len(new), row.members["status"], score_of(collected, row))
-    for attempt, record in enumerate(new, last + 1):
-        collected.add_line(orjson.dumps({**record, "attempt": attempt}))
-    last += len(new)
-    return max(last, 1) if is_complete else last + 1
+    attempt = max(last + len(new) + (not is_complete), 1)
+    collected.attempts[row.id] = (attempt, row.members["status"], score_of(collected, row))
+    for number, record in enumerate(new, last + 1):
+        collected.add_line(orjson.dumps({**record, "attempt": number}))
+    return attempt
 
 
 def score_of(collected: ImportRows, row: RecordedRow) -> int | None:
@@ -177,8 +176,12 @@ def score_of(collected: ImportRows, row: RecordedRow) -> int | None:
 
 
 def check_fixed(row: RecordedRow, found: StoredRow) -> None:
-    if different := [name for name in FIXED[row.kind] if row.members[name] != found.members[name]]:
+    if different := different_fixed(row, found):
         raise ChangeRejected(TAKEN, *different)
+
+
+def different_fixed(row: RecordedRow, found: StoredRow) -> list[str]:
+    return [name for name in FIXED[row.kind] if row.members[name] != found.members[name]]
 
 
 def values_of(row: RecordedRow) -> Values:
@@ -188,21 +191,6 @@ def values_of(row: RecordedRow) -> Values:
         name: datetime.fromisoformat(value) if value and isinstance(columns[name].type, Moment) else value
         for name, value in values.items()
     }
-
-
-def removing_row(key: Key, caregiver: int, now: datetime) -> Steps[None]:
-    """Closes a session, or withdraws an assignment."""
-    kind, number = key
-    values = {"caregiver": caregiver, kind: number, "now": now}
-    for statement in REMOVE[kind]:
-        yield statement, values
-
-
-def restoring_row(row: RecordedRow, found: StoredRow) -> Steps[None]:
-    """Undoes `removing_row`, except for reminders."""
-    if row.kind in RESTORE:
-        caregiver = found.caregiver or row.members["caregiverId"]
-        yield RESTORE[row.kind], {"row": row.id, "caregiver": caregiver}
 
 
 def event_of(row: RecordedRow, before: Members | None) -> EventKind:

@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from sqlalchemy import Table, literal, or_, select
+from sqlalchemy import Table, select
 from sqlalchemy.sql.elements import ClauseElement
 
 from app.db.admin.sequences import reserving_ids
@@ -82,9 +82,6 @@ FIND_CARE = {
 FIND_ATTEMPTS = find_columns(ASSIGNMENT, "id", "attempt", "status", "book_id", "score")
 FIND_SUBMITTED = Statement(select(*ANSWER_SET.c["assignment_id", "attempt"]).where(is_final(ANSWER_SET)))
 FIND_DRAFTED = Statement(select(ANSWER_SET.c.assignment_id).where(~is_final(ANSWER_SET)))
-FIND_ANY_PERSON = Statement(
-    select(literal(1)).where(or_(select(CAREGIVER.c.id).exists(), select(CLIENT.c.id).exists()))
-)
 RELATE = Statement(relate)
 
 
@@ -119,11 +116,6 @@ def reading_users() -> Steps[dict[tuple[str, int], str | None]]:
     for kind, statement in (("caregiver", FIND_CAREGIVERS), ("client", FIND_CLIENTS)):
         users |= {(kind, row[0]): row[1] for row in (yield statement, {})}
     return users
-
-
-def is_empty() -> Steps[bool]:
-    """Are there no caregivers and no clients?"""
-    return not (yield FIND_ANY_PERSON, {})
 
 
 def importing(lines: Iterable[str | bytes]) -> Steps[dict[str, int]]:

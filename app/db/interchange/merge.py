@@ -13,16 +13,16 @@ import orjson
 
 from app.db.audit.records import About
 from app.db.interchange.change import (
-    FIXED,
+    REMOVE,
+    RESTORE,
     TAKEN,
     ChangeRejected,
     changing_assignment,
     changing_row,
     check_fixed,
+    different_fixed,
     event_of,
-    removing_row,
     renumbering,
-    restoring_row,
 )
 from app.db.interchange.import_format import LineRejected
 from app.db.interchange.recorded import (
@@ -113,7 +113,8 @@ class Update:
 def updating_row(update: Update, row: RecordedRow, found: StoredRow | None) -> Steps[None]:
     choice, recorded = update.choices.get(row.key), row.fingerprint
     if choice is Choice.KEEP_HERE:
-        update.saved[row.key] = marked(recorded, KEPT if found is None or is_same(row, found) else FOREIGN)
+        is_foreign = found is not None and different_fixed(row, found)
+        update.saved[row.key] = marked(recorded, FOREIGN if is_foreign else KEPT)
         return
     is_equal = found is not None and found.members == row.members and not found.is_withdrawn
     is_removed = update.base.get(row.key, "").startswith(REMOVED)
@@ -140,8 +141,10 @@ def writing_over(update: Update, row: RecordedRow, found: StoredRow, is_removed:
     is_chosen = row.key in update.choices
     if not is_chosen:
         check_unchanged(update, row, found)
-    if (is_removed or is_chosen) and not row.members.get("isClosed"):  # else it keeps its close date
-        yield from restoring_row(row, found)
+    is_closed = row.members.get("isClosed")  # and keeps its close date
+    if row.kind in RESTORE and (is_removed or is_chosen) and not is_closed:
+        caregiver = found.caregiver or row.members["caregiverId"]
+        yield RESTORE[row.kind], {"row": row.id, "caregiver": caregiver}
     change = changing_assignment if row.kind == "assignment" else changing_row
     yield from change(update.rows, row, found)
 
@@ -149,10 +152,6 @@ def writing_over(update: Update, row: RecordedRow, found: StoredRow, is_removed:
 def marked(recorded: Fingerprint, mark: str) -> Fingerprint:
     kind, number, client, fingerprint = recorded
     return kind, number, client, mark + fingerprint
-
-
-def is_same(row: RecordedRow, found: StoredRow) -> bool:
-    return all(row.members[name] == found.members[name] for name in FIXED[row.kind])
 
 
 def add(update: Update, row: RecordedRow) -> None:
@@ -219,5 +218,6 @@ def removing(update: Update, key: Key, found: StoredRow | None, is_removed: bool
     if found.members == members and kind == "session":
         return  # closed already, at its own date
     session = number if kind == "session" else found.members["sessionId"]
-    yield from removing_row(key, caregiver, update.now)
+    for statement in REMOVE[kind]:
+        yield statement, {"caregiver": caregiver, kind: number, "now": update.now}
     update.note(key, session, EventKind.SESSION_CLOSED if kind == "session" else EventKind.WITHDRAWN)

@@ -174,10 +174,11 @@ def reading_rows(kind: str, ids: Collection[int], zone: ZoneInfo) -> Steps[dict[
     found = {}
     for row_id, *values in (yield FIND_ROWS[kind], {"ids": sorted(ids)}):
         members = {name: convert[name](value) for name, value in zip(convert, values, strict=False)}
-        found[row_id] = StoredRow(members)
+        row = found[row_id] = StoredRow(members)
         if kind == "assignment":
-            caregiver, attempt, withdraw_date = values[len(members) :]
-            found[row_id] = StoredRow(members, caregiver, attempt, withdraw_date is not None)
+            row.caregiver, row.attempt, withdraw_date = values[len(members) :]
+            row.is_withdrawn = withdraw_date is not None
+            members["answers"] = None
     if kind == "assignment":
         yield from adding_answers(found, zone)
     return found
@@ -215,8 +216,6 @@ def from_local_time(text: str, zone: ZoneInfo) -> str:
 
 
 def adding_answers(found: dict[int, StoredRow], zone: ZoneInfo) -> Steps[None]:
-    for row in found.values():
-        row.members["answers"] = None
     sets = yield FIND_SETS, {"ids": sorted(found)}
     for assignment, row_id, attempt, moment, document, is_submitted in sets:
         row = found[assignment]
