@@ -197,7 +197,8 @@ def create_proxy(old: Address, timeout: float, shadow: Shadow, keeps_host: bool 
         call, head = read_head(scope, old, keeps_host)
         exchange = Exchange(head, Request(scope, receive), send)
         try:
-            connection = await asyncio.wait_for(asyncio.open_connection(old.host, old.port, ssl=tls), timeout)
+            async with asyncio.timeout(timeout):
+                connection = await asyncio.open_connection(old.host, old.port, ssl=tls)
             await exchange.run(*connection)
         except (OSError, UnicodeError, h11.RemoteProtocolError) as error:
             exchange.failure = "old failed"

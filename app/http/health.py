@@ -27,12 +27,14 @@ async def ready(request: Request) -> Response:
     if request.state.admission.is_draining:
         return JSONResponse({"status": "shutting down"}, 503)
     authenticator: Authenticator = request.state.authenticator
-    try:
-        async with asyncio.timeout(READ_SECONDS):
-            version = await authenticator.db.read(stored_version())
-    except Exception as fault:  # of any driver
+    reading = asyncio.create_task(authenticator.db.read(stored_version()))
+    reading.add_done_callback(lambda task: task.cancelled() or task.exception())
+    done, _ = await asyncio.wait([reading], timeout=READ_SECONDS)
+    reading.cancel()  # that may take longer
+    if fault := reading.exception() if done else TimeoutError():  # of any driver
         logger.warning("not ready: %s", type(fault).__name__)
         return JSONResponse({"status": "the database does not respond"}, 503)
+    version = reading.result()
     if serves(version):
         return JSONResponse({"status": "ready"})
     if is_newer(version):

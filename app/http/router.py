@@ -151,6 +151,10 @@ def count_socket(receive: Receive, send: Send) -> tuple[Receive, Send]:
             counters.sockets["opened"] += 1
         elif message["type"] == "websocket.close":
             count_close("server", message.get("code", 1000))
-        await send(message)
+        try:
+            await send(message)
+        except OSError:  # the client has gone, and nobody receives its last message any more
+            count_close("client", 1006)
+            raise
 
     return counted_receive, counted_send

@@ -326,7 +326,7 @@ class EdgeProtocol(TimedProtocol):
         if not self.is_ready() or self.flow.write_paused:  # the client has not read its responses
             self.abort()
             return
-        if self.is_overloaded(self.budget):
+        if self.is_ending or self.is_overloaded(self.budget):
             self.reject_overloaded()
             return
         self.cancel_timer()

@@ -47,14 +47,24 @@ class Turns:
         self.is_ending = False  # whether the end of this turn is scheduled
         self.slice_start = 0.0  # of the last slice
         self.logged = 0.0
+        self.line: dict[Budget, None] = {}  # viewers who may run and wait for that, the first one first
 
     def may_run(self, budget: Budget) -> bool:
-        """Whether a slice of this viewer may run in this turn."""
+        """Whether a slice of this viewer may run in this turn. Otherwise the viewer keeps a place in line:
+        tasks always ask in the same order, so the first ones could take every turn."""
         self.pay(budget)
-        if budget.seconds_owed < TURN_SECONDS and self.used < TURN_SECONDS:
+        if budget.seconds_owed >= TURN_SECONDS:
+            self.leave_line(budget)
+        elif self.used < TURN_SECONDS and next(iter(self.line), budget) is budget:
+            self.leave_line(budget)
             return True
+        else:
+            self.line[budget] = None
         self.schedule_end()
         return False
+
+    def leave_line(self, budget: Budget) -> None:
+        self.line.pop(budget, None)
 
     def pay(self, budget: Budget) -> None:
         """Subtracts the length of each turn since the last call from what the viewer owes."""
@@ -90,9 +100,10 @@ class Turns:
             logger.warning("%s held the event loop for %.0f ms", self.describe(state), seconds * 1000)
 
     def create_task(self, loop: asyncio.AbstractEventLoop, work: Any, **options: Any) -> "asyncio.Task[Any]":
-        """The task factory: a task that a request starts runs in turns too. Work for all requests is started
-        with a context of its own, and does not."""
-        if CALLER.state is None or options.get("context") is not None:
+        """The task factory: a task that a request starts runs in turns too. Work for all requests does not,
+        which has a context of its own, and what a task starts that has a connection of the database."""
+        is_free = options.get("context") is not None or asyncio.current_task(loop) in CONNECTED
+        if CALLER.state is None or is_free:
             return asyncio.Task(work, loop=loop, **options)
         options.pop("eager_start", None)  # an eager task would run inside the slice that starts it
         task = asyncio.Task(result_in_turns(work, CALLER.state, self), loop=loop, **options)
@@ -112,11 +123,12 @@ def in_turns(work: Coroutine[Any, Any, None], state: State, turns: Turns) -> Gen
     while True:
         budget = state["budget"]
         try:
-            may_wait = turns.used + budget.seconds_owed >= TURN_SECONDS and fault is None
+            may_wait = (turns.line or turns.used + budget.seconds_owed >= TURN_SECONDS) and fault is None
             if may_wait and asyncio.current_task() not in CONNECTED:
                 while not turns.may_run(budget):
                     yield None
         except BaseException as cancellation:
+            turns.leave_line(budget)
             fault = cancellation
         CALLER.state = state
         turns.slice_start = began = turns.clock()

@@ -79,6 +79,23 @@ def test_events_of_this_process_are_notified(url: str) -> None:
     assert asyncio.run(run()) == [[(1, 1)], [(1, 2)]]
 
 
+@pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
+def test_a_feed_that_is_cancelled_at_the_moment_of_a_change_ends(url: str) -> None:
+    async def run() -> bool:
+        async with followed(url) as (db, notifications, follower):
+            await db.write(inserting_events(1, 1, 1, [2]))
+            await soon(notifications.get())
+            for _ in range(10):  # until it waits
+                await asyncio.sleep(0)
+            db.written.set()
+            follower.cancel()
+            for _ in range(10):
+                await asyncio.sleep(0)
+            return follower.done()
+
+    assert asyncio.run(run())
+
+
 def test_events_of_another_process_are_notified(url: str) -> None:
     async def run() -> list[Any]:
         async with followed(url) as (_, notifications, _):

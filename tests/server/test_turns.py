@@ -169,6 +169,60 @@ def test_a_task_with_a_connection_of_the_database_does_not_wait_for_its_turn(
     assert not CONNECTED
 
 
+def test_busy_viewers_do_not_take_every_turn(turns: Turns, done: list[str], working: Any) -> None:
+    """Their tasks are in front of the others in each iteration of the event loop."""
+
+    async def main() -> None:
+        requests = [in_task(working("busy", 1.2, slices=100), state_of_viewer(), turns) for _ in range(3)]
+        await in_task(working("other", 0.2), state_of_viewer(), turns)
+        await asyncio.gather(*requests)
+
+    run(main)
+
+    assert done[:4] == ["busy"] * 3 + ["other"]
+
+
+def test_a_viewer_whose_request_is_cancelled_leaves_the_line(
+    turns: Turns, done: list[str], working: Any
+) -> None:
+    async def main() -> None:
+        requests = [in_task(working("each", 1.2), state_of_viewer(), turns) for _ in range(3)]
+        await asyncio.sleep(0)
+        requests[1].cancel()
+        await asyncio.gather(*requests, return_exceptions=True)
+
+    run(main)
+
+    assert (done, turns.line) == (["each"] * 2, {})
+
+
+def test_what_a_task_with_a_connection_starts_does_not_wait_for_its_turn(
+    turns: Turns, done: list[str], working: Any
+) -> None:
+    """A batch of several requests is such a task."""
+
+    async def read() -> None:
+        CONNECTED.add(asyncio.current_task())
+        try:
+            await asyncio.get_running_loop().create_task(working("batch", 0.2))
+        finally:
+            CONNECTED.discard(asyncio.current_task())
+
+    async def main() -> None:
+        busy = state_of_viewer()
+        await in_task(working("busy", 50), busy, turns)
+        asyncio.get_running_loop().set_task_factory(turns.create_task)
+        reading = in_task(read(), busy, turns)
+        CONNECTED.add(reading)
+        for _ in range(3):
+            await asyncio.sleep(0)
+        assert done == ["busy", "batch"]
+        await reading
+        CONNECTED.discard(reading)
+
+    run(main)
+
+
 def test_what_a_viewer_owes_is_bounded(turns: Turns, done: list[str], working: Any) -> None:
     async def main() -> None:
         busy = state_of_viewer()

@@ -1,14 +1,19 @@
 """Metrics count requests, errors and database work. Labels contain no client input and no id."""
 
+import asyncio
 import json
 from pathlib import Path
 from typing import Any, cast
 
+import pytest
 from click.testing import CliRunner
 from prometheus_client.core import HistogramMetricFamily
+from starlette.types import Message
+from uvicorn.protocols.utils import ClientDisconnected
 
 from app.auth.rejections import Reason
 from app.cli import main
+from app.http.router import count_socket
 from app.main import create_app
 from app.server.admission import AdmissionControl
 from app.settings import Settings
@@ -158,6 +163,29 @@ def test_open_websockets_and_event_streams_are_counted(measured: MeasuredGateway
         ("client", "1000"): 1,
         ("server", "4401"): 1,
     }
+
+
+def test_a_websocket_whose_client_leaves_before_a_message_is_closed() -> None:
+    """Its handler ends, and does not receive that the client has left."""
+    before = counters.sockets.copy(), counters.closes.copy()
+
+    async def receive() -> Message:
+        raise AssertionError("nothing is received any more")
+
+    async def send(message: Message) -> None:
+        if message["type"] == "websocket.send":
+            raise ClientDisconnected
+
+    async def run() -> None:
+        _, counted_send = count_socket(receive, send)
+        await counted_send({"type": "websocket.accept"})
+        with pytest.raises(ClientDisconnected):
+            await counted_send({"type": "websocket.send", "text": "{}"})
+
+    asyncio.run(run())
+
+    assert counters.sockets - before[0] == {"opened": 1, "closed": 1}
+    assert counters.closes - before[1] == {("client", "1006"): 1}
 
 
 @ON_SQLITE

@@ -58,7 +58,8 @@ async def follow_sqlite(db: SqliteDatabase, notify: Notify) -> None:
             notify((caregiver_id, client_id) for _, caregiver_id, client_id in found)
         if len(found) < BATCH_SIZE:
             with suppress(TimeoutError):
-                await asyncio.wait_for(db.written.wait(), PAUSE_SECONDS)
+                async with asyncio.timeout(PAUSE_SECONDS):
+                    await db.written.wait()
 
 
 # --- PostgreSQL: LISTEN and NOTIFY -------------------------------------------------------------------
@@ -85,7 +86,8 @@ async def follow_postgres(connect: Callable[..., Awaitable[Any]], notify: Notify
         notify(None)
         while True:
             with suppress(TimeoutError):
-                await asyncio.wait_for(lost.wait(), CHECK_SECONDS)
+                async with asyncio.timeout(CHECK_SECONDS):
+                    await lost.wait()
             await connection.execute("SELECT 1")
     finally:
         with suppress(Exception):

@@ -172,5 +172,5 @@ async def deliver_events(
                 await asyncio.sleep(0)  # let other tasks run
                 continue
             with suppress(TimeoutError):
-                until = min(POLL_SECONDS, max(0, ctx.ends_at - loop.time()))
-                await asyncio.wait_for(wakeup.wait(), until)
+                async with asyncio.timeout(min(POLL_SECONDS, max(0, ctx.ends_at - loop.time()))):
+                    await wakeup.wait()
