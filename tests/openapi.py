@@ -38,7 +38,7 @@ def operations() -> Iterator[tuple[str, str, dict[str, Any]]]:
 def template_of(path: str) -> str | None:
     """The documented path, with its parameters."""
     for template in PATHS:
-        if re.fullmatch(re.sub(r"\{[^}]*\}", "[^/\n]+", template), path):
+        if re.fullmatch(re.sub(r"\{[^}]*\}", "[^/]+", template), path):
             return template
     return None
 

@@ -92,12 +92,20 @@ def test_invalid_homework_is_rejected(changed: dict[str, Any], refusal: type[Rej
     assert message.count(member.partition(".")[0]) == 1
 
 
-@pytest.mark.parametrize("book_ids", [(), (BLANK_ID,), (1, BLANK_ID)])
-def test_homework_without_books_is_incomplete(book_ids: tuple[int, ...]) -> None:
+@pytest.mark.parametrize(
+    ("book_ids", "missing"),
+    [
+        ((), ("bookIds",)),
+        ((BLANK_ID,), ("bookIds.0",)),
+        ((1, BLANK_ID, BLANK_ID), ("bookIds.1", "bookIds.2")),
+        ((BLANK_ID,) * 1000, tuple(f"bookIds.{index}" for index in range(50))),
+    ],
+)
+def test_homework_without_books_is_incomplete(book_ids: tuple[int, ...], missing: tuple[str, ...]) -> None:
     with pytest.raises(Incomplete) as refused:
         check_required(bookIds=book_ids, sessionId=1, text=" ", title="Weekly")
 
-    assert refused.value.members == ("bookIds", "text")
+    assert refused.value.members == (*missing, "text")
 
 
 def test_an_id_that_is_not_valid_is_given() -> None:
