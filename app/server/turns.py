@@ -54,7 +54,8 @@ class Turns:
         tasks always ask in the same order, so the first ones could take every turn."""
         self.pay(budget)
         if budget.seconds_owed >= TURN_SECONDS:
-            self.leave_line(budget)
+            if self.line:  # seldom: this is asked for each turn that the viewer sits out
+                self.leave_line(budget)
         elif self.used < TURN_SECONDS and next(iter(self.line), budget) is budget:
             self.leave_line(budget)
             return True
