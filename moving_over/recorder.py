@@ -25,7 +25,7 @@ from moving_over.pages import read_json
 from moving_over.recorded_calls import INDEX
 from moving_over.tokens import UserToken
 
-# A session that moves to the next state meanwhile is read twice, and reported.
+# In this order a session that changes its state during the recording is read twice and reported.
 STATES = (TimeState.FUTURE, TimeState.RUNNING, TimeState.COMPLETED)
 LISTS = {Role.CAREGIVER: ASSIGNMENTS, Role.CLIENT: SESSIONS}
 HEADERS = {"offset": "1"}  # old clients send it with every call
@@ -144,7 +144,7 @@ class Caller:
     def record_list(self, state: TimeState) -> list[Line]:
         """Starts again, up to MAX_ATTEMPTS times, if the list changes meanwhile.
 
-        Reads the promised pages, and more until the promised items are there or a page has no new ones.
+        Reads the promised pages, and then more until it has the promised items or a page has no new items.
         """
         page_name, size_name = self.recorder.paging
         for attempts_left in reversed(range(MAX_ATTEMPTS)):
@@ -179,7 +179,7 @@ class Caller:
     def fetch(self, path: str, numbers: Container[int] = ()) -> tuple[Line, Any]:
         """Writes a page with one of these numbers, or without numbers an assignment, and returns it.
 
-        Repeats a call that fails, after longer and longer pauses, or those that the service requests.
+        Repeats a call that fails, after increasing pauses that are at least as long as the service requests.
         """
         reason, requested = "", 0
         for attempt in range(self.recorder.attempts):

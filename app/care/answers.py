@@ -107,7 +107,7 @@ class Draft:
     answers: str  # the stored document
 
 
-def checked(ctx: Context, answers: Answers) -> AccessScope:
+def checked_access(ctx: Context, answers: Answers) -> AccessScope:
     """The access of the client, after the checks that need no read."""
     access = ctx.access_as(Role.CLIENT)
     check_required(assignmentId=answers.assignment_id)
@@ -120,7 +120,7 @@ async def save_answers(
     ctx: Context, answers: Answers, is_auto: bool, selection: Selection | None
 ) -> Row | None:
     """Returns the draft with its new revision. Raises DraftConflict if the stored revision is another one."""
-    access = checked(ctx, answers)
+    access = checked_access(ctx, answers)
     save_type = SaveType.AUTO_SAVE if is_auto else SaveType.DRAFT
     saved = await ctx.write("saveAnswers", saving(access, answers, save_type))
     return await read_one(get_my_answer_sets, ctx, saved, selection)
@@ -196,7 +196,7 @@ def document_of(questions: Sequence[Question], given: dict[int, str]) -> str:
 async def submit_answers(ctx: Context, answers: Answers) -> list[int]:
     """Returns the ids of the assignment and of the submission. Accepts late answers. Repeating the same
     answers returns the first submission; other answers are rejected."""
-    access = checked(ctx, answers)
+    access = checked_access(ctx, answers)
     return await ctx.write("submitAnswers", submitting(access, answers))
 
 

@@ -14,7 +14,7 @@ from app.db.statements.books import end_of, words_of
 from app.db.tables import BOOK_WORD, Book
 
 MAX_WORDS = 5
-MAX_SEARCH = 320  # characters, which can become 18 times as many by their normalization
+MAX_SEARCH = 320  # characters, of which normalization can make 18 times as many
 
 is_of_module = equals("module_id", id_parameter("module"))
 is_test_or_not = equals("is_test", bindparam("is_test", type_=Boolean))

@@ -72,7 +72,7 @@ def unfinished(file: Path) -> Iterator[Path]:
         try:
             yield part
         finally:
-            with suppress(FileNotFoundError):  # another command may have begun after the renaming
+            with suppress(FileNotFoundError):  # after the rename it can be the file of another command
                 if os.path.samestat(os.fstat(descriptor), os.stat(part)):
                     part.unlink()
     finally:

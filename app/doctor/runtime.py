@@ -167,7 +167,7 @@ def check_replica(installation: Installation) -> Iterator[Finding]:
     if not path:
         return
     url = installation.settings.database
-    if not url.startswith("sqlite:///"):  # it holds a password, and Litestream repeats it in its response
+    if not url.startswith("sqlite:///"):  # it can contain a password, and Litestream returns it in an error
         yield warning(
             "replica", "CARE_LITESTREAM_SOCKET has no effect: the database is not SQLite", "unset it"
         )

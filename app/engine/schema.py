@@ -102,8 +102,8 @@ class PreparingSchema(strawberry.Schema):
         except (GraphQLError, RecursionError):
             return None
 
-    async def admitted(self, text: str, name: str | None, context: Any) -> Document | None:
-        """The document, charged and read as for its execution; None if it is invalid."""
+    async def charged_document(self, text: str, name: str | None, context: Any) -> Document | None:
+        """Charges and parses a document, so that its execution does neither. None if it is invalid."""
         try:
             return await self.admit(self.context_of(text, None, context, name), text)
         except (GraphQLError, RecursionError) as fault:

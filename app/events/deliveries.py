@@ -57,7 +57,7 @@ async def deliver(db: Database, webhook: Webhook, clock: Callable[[], datetime])
     try:
         for at in range(0, len(found), MAX_CONCURRENT):
             await take_each(db, found[at : at + MAX_CONCURRENT], partial(counting_attempts, now), attempts)
-            if attempts:  # not if none of these can be processed
+            if attempts:  # otherwise the database rejects all of these, and others may be due
                 break
     except DatabaseUnavailable as fault:  # attempts that were counted before it are still posted
         faults.append(fault)

@@ -30,7 +30,7 @@ async def ready(request: Request) -> Response:
     reading = asyncio.create_task(authenticator.db.read(stored_version()))
     reading.add_done_callback(lambda task: task.cancelled() or task.exception())
     done, _ = await asyncio.wait([reading], timeout=READ_SECONDS)
-    reading.cancel()  # that may take longer
+    reading.cancel()  # the cancellation may take longer
     if fault := reading.exception() if done else TimeoutError():  # of any driver
         logger.warning("not ready: %s", type(fault).__name__)
         return JSONResponse({"status": "the database does not respond"}, 503)

@@ -153,7 +153,7 @@ def count_socket(receive: Receive, send: Send) -> tuple[Receive, Send]:
             count_close("server", message.get("code", 1000))
         try:
             await send(message)
-        except OSError:  # the client has gone, and nobody receives its last message any more
+        except OSError:  # the client has disconnected, and the handler does not receive that message
             count_close("client", 1006)
             raise
 

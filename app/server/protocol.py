@@ -367,6 +367,7 @@ class EdgeProtocol(TimedProtocol):
         return self.current is None or self.current.is_complete
 
     def _should_upgrade(self) -> bool:
+        """The legacy paths have no websockets."""
         return not is_legacy(self.url) and super()._should_upgrade()
 
     def is_unsupported_upgrade(self) -> bool:

@@ -54,7 +54,7 @@ def stop_on_signals(
 
     def on_parent_exit(sentinel: int) -> None:
         loop.remove_reader(sentinel)
-        on_signal(signal.SIGTERM, None, pause=0)  # nobody waits for it, and the next process needs the port
+        on_signal(signal.SIGTERM, None, pause=0)  # the supervisor's next start needs the port
 
     def on_failure() -> None:
         loop.call_soon_threadsafe(start_draining)

@@ -248,7 +248,7 @@ class EdgeSocket(WebSocketsSansIOProtocol):
         self.close_timer = self.loop.call_later(min(LINGER_SECONDS, self.timeout), self.transport.abort)
 
     def keepalive_timeout(self) -> None:
-        """Sends no close code: at 1011 graphql-ws would not connect again, as after a laptop has slept."""
+        """Sends no close code. After 1011 graphql-ws does not reconnect, as when a laptop wakes up."""
         self.transport.abort()
 
     async def run_asgi(self) -> None:

@@ -47,25 +47,25 @@ class Turns:
         self.is_ending = False  # whether the end of this turn is scheduled
         self.slice_start = 0.0  # of the last slice
         self.logged = 0.0
-        self.line: dict[Budget, None] = {}  # viewers who may run and wait for that, the first one first
+        self.queue: dict[Budget, None] = {}  # viewers who may run in the next turns, in order
 
     def may_run(self, budget: Budget) -> bool:
-        """Whether a slice of this viewer may run in this turn. Otherwise the viewer keeps a place in line:
-        tasks always ask in the same order, so the first ones could take every turn."""
+        """Whether a slice of this viewer may run in this turn. If not, the viewer waits in a queue: the event
+        loop resumes tasks in the same order in each iteration, so the first ones could take every turn."""
         self.pay(budget)
         if budget.seconds_owed >= TURN_SECONDS:
-            if self.line:  # seldom: this is asked for each turn that the viewer sits out
-                self.leave_line(budget)
-        elif self.used < TURN_SECONDS and next(iter(self.line), budget) is budget:
-            self.leave_line(budget)
+            if self.queue:  # usually empty, and this runs for each turn that the viewer sits out
+                self.leave_queue(budget)
+        elif self.used < TURN_SECONDS and next(iter(self.queue), budget) is budget:
+            self.leave_queue(budget)
             return True
         else:
-            self.line[budget] = None
+            self.queue[budget] = None
         self.schedule_end()
         return False
 
-    def leave_line(self, budget: Budget) -> None:
-        self.line.pop(budget, None)
+    def leave_queue(self, budget: Budget) -> None:
+        self.queue.pop(budget, None)
 
     def pay(self, budget: Budget) -> None:
         """Subtracts the length of each turn since the last call from what the viewer owes."""
@@ -101,8 +101,9 @@ class Turns:
             logger.warning("%s held the event loop for %.0f ms", self.describe(state), seconds * 1000)
 
     def create_task(self, loop: asyncio.AbstractEventLoop, work: Any, **options: Any) -> "asyncio.Task[Any]":
-        """The task factory: a task that a request starts runs in turns too. Work for all requests does not,
-        which has a context of its own, and what a task starts that has a connection of the database."""
+        """The task factory: a task that a request starts runs in turns too. Two kinds of tasks do not: those
+        with a context of their own, which work for all requests, and those that a task with a connection of
+        the database starts, because others wait for the connection."""
         is_free = options.get("context") is not None or asyncio.current_task(loop) in CONNECTED
         if CALLER.state is None or is_free:
             return asyncio.Task(work, loop=loop, **options)
@@ -124,12 +125,12 @@ def in_turns(work: Coroutine[Any, Any, None], state: State, turns: Turns) -> Gen
     while True:
         budget = state["budget"]
         try:
-            may_wait = (turns.line or turns.used + budget.seconds_owed >= TURN_SECONDS) and fault is None
+            may_wait = (turns.queue or turns.used + budget.seconds_owed >= TURN_SECONDS) and fault is None
             if may_wait and asyncio.current_task() not in CONNECTED:
                 while not turns.may_run(budget):
                     yield None
         except BaseException as cancellation:
-            turns.leave_line(budget)
+            turns.leave_queue(budget)
             fault = cancellation
         CALLER.state = state
         turns.slice_start = began = turns.clock()

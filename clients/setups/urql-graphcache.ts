@@ -3,8 +3,8 @@ import { cacheExchange, type Resolver } from "@urql/exchange-graphcache";
 const embedded = () => null; // belongs to its parent
 
 /**
- * The pages with the same arguments except `after`, each behind the end of the previous one. A page behind a cursor at which
- * no page ends any more, because that page was fetched again, is left out: rows between them may be missing.
+ * Joins the cached pages of a list: each begins at the `endCursor` of the previous one. If a page was fetched again and ends
+ * elsewhere, the pages after it are left out, because rows between them may be missing.
  */
 const list: Resolver = (_, { after, ...others }, cache, { parentKey, fieldName }) => {
   const pageAfter = (after: unknown) => {

@@ -92,7 +92,7 @@ def save_and_show(counts: Counts, state: Path) -> None:
             file.write(orjson.dumps([[*key, number] for key, number in dict(counts.numbers).items()]))
     except click.FileError as error:
         error.show()
-    with suppress(OSError):  # nobody reads standard error any more
+    with suppress(OSError):  # standard error is closed
         click.echo(counts.summary(), err=True)
 
 

@@ -223,7 +223,7 @@ def test_a_record_that_is_committed_late_is_sealed(database_url: str) -> None:
 
 
 def test_records_are_sealed_during_a_vacuum(database_url: str) -> None:
-    """It holds the same lock for as long as it takes."""
+    """A VACUUM holds this lock until it ends."""
     if database_url.startswith("sqlite"):
         pytest.skip("SQLite has no such lock")
     import asyncpg

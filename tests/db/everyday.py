@@ -101,7 +101,7 @@ def everything_of(table: Table, depth: int = 2) -> Selection:
 def finding_scattered() -> Steps[list[tuple[str, int]]]:
     """The names of the statements whose plans use more shards than they name caregivers, and how many."""
     found = []
-    # Compiling them takes seconds, in which no connection waits.
+    # Compiled before the first statement runs: that takes seconds, and an idle transaction would be ended.
     explained = [
         (one, explain(with_samples(one.statement.for_("citus"), one.caregivers)))
         for one in everyday_statements()

@@ -191,7 +191,7 @@ def test_a_document_that_is_not_cached_is_charged_by_its_length(
 
 
 def test_a_document_that_is_admitted_before_its_execution_is_charged_once(schema: Watched) -> None:
-    document = run(schema.admitted(LONG, None, LibraryContext({})))
+    document = run(schema.charged_document(LONG, None, LibraryContext({})))
 
     assert document is not None and document.operation(None) is not None
     assert (schema.threads, schema.charged) == ([THREAD], [(len(LONG) - FREE_LENGTH) // CHARACTERS_PER_POINT])

@@ -118,7 +118,7 @@ def test_an_error_with_one_caregiver_does_not_delay_others(
 def test_deliveries_that_cannot_be_processed_do_not_stop_the_webhook(
     with_webhook: Care, receiver: Receiver
 ) -> None:
-    """As many as are processed at once, and due before the others."""
+    """They fill a batch, and are due before the others."""
     for number in range(1, MAX_CONCURRENT + 2):
         who = 1 if number <= MAX_CONCURRENT else 2
         moment = f"'2026-11-21T0{who}:00:00.000000Z'"

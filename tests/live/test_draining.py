@@ -73,7 +73,7 @@ def test_workers_stop_when_their_parent_is_killed(tmp_path: Path) -> None:
     load(database, a_world())
     care = {"database_url": database, "token_key": keys.public_pem(), "port": str(free_port())}
 
-    # Nobody waits until they have drained.
+    # Workers whose supervisor was killed do not drain.
     with serving(tmp_path / "log", "--workers", "2", drain_seconds="300", **care) as served:
         edge = Edge("127.0.0.1", int(care["port"]), database)
         with edge.connection() as running:

@@ -72,9 +72,7 @@ def test_two_versions_serve_one_database_while_it_is_upgraded(database_url: str,
                     subscribe_by_websocket(new.url, "client") as second,
                 ):
                     for one in (first, second):
-                        receive(
-                            one
-                        )  # the event of an earlier assignment shows that the subscription has begun
+                        receive(one)  # an event of before shows that the subscription has begun
                     by_new = assign(new.url)
                     seen = [events_until(one, by_new) for one in (first, second)]
                 assert all(each[-1] == by_new for each in seen)

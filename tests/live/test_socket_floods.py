@@ -293,7 +293,7 @@ def test_many_flooding_websockets_use_little_memory(served: Served, name: str) -
 
 
 def test_a_client_that_answers_no_ping_gets_no_close_code(tmp_path: Path) -> None:
-    """At 1011 some clients would not connect again, as after a computer has slept."""
+    """After 1011 some clients do not reconnect, for example when a computer wakes up."""
     settings = Settings(
         env=Environment.DEVELOPMENT, var=str(tmp_path), database_url=f"sqlite:///{tmp_path}/db"
     )

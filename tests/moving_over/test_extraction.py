@@ -60,7 +60,7 @@ GAPS: dict[str, tuple[Change, dict[Gap, list[str]]]] = {
             ]
         },
     ),
-    "an id that can be stored": (
+    "an id above the largest": (
         item(1, 1, id=2**63 - 1),
         {
             Gap.ASIDE: [

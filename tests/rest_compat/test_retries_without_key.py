@@ -246,7 +246,7 @@ def test_after_a_change_of_an_assignment_the_homework_is_assigned_again(world: G
 
 
 def test_a_retry_succeeds_after_a_reminder_was_sent(world: Gateway) -> None:
-    """The service sent it; nobody has changed the homework."""
+    """The service sends reminders by itself, so the homework is unchanged."""
     put(world)
     raw.run(world.settings.database, "UPDATE reminder SET state = 'SENT' WHERE assignment_id = 7")
 

@@ -182,7 +182,7 @@ def test_busy_viewers_do_not_take_every_turn(turns: Turns, done: list[str], work
     assert done[:4] == ["busy"] * 3 + ["other"]
 
 
-def test_a_viewer_whose_request_is_cancelled_leaves_the_line(
+def test_a_viewer_whose_request_is_cancelled_leaves_the_queue(
     turns: Turns, done: list[str], working: Any
 ) -> None:
     async def main() -> None:
@@ -193,7 +193,7 @@ def test_a_viewer_whose_request_is_cancelled_leaves_the_line(
 
     run(main)
 
-    assert (done, turns.line) == (["each"] * 2, {})
+    assert (done, turns.queue) == (["each"] * 2, {})
 
 
 def test_what_a_task_with_a_connection_starts_does_not_wait_for_its_turn(

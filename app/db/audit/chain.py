@@ -24,6 +24,7 @@ from app.db.sql import (
 from app.db.tables import AUDIT_RECORD, AUDIT_SEAL
 
 MAX_SEALED = 250  # records in one transaction, which blocks other writes
+SEALING_LOCK = 4_207_190_212  # an advisory lock
 ABOUT = 7  # the index of the column `about` in a record
 
 Entry = tuple[int, int, int]  # a caregiver, a client, and a record about both
@@ -54,15 +55,15 @@ ADD_ENTRIES = statement_of_text(
     " FROM json_array_elements(CAST(:entries AS json)) AS one (value)",
     "entries",
 )
-# A transaction locks the table before it takes the id of its record, until the record is visible. A lock of
-# ours would wait for all of them, let the next ones wait, and fail during a VACUUM.
+# Transactions that may add a record: each locks the table from before it assigns the id of its record until
+# its end. A table lock of the sealer would delay new records and conflict with VACUUM.
 FIND_WRITERS = only_on_postgresql(
     "SELECT virtualtransaction FROM pg_locks WHERE locktype = 'relation' AND granted"
     " AND relation = CAST('audit_record' AS regclass) AND mode = 'RowExclusiveLock'"
     " AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
 )
 # Lets one transaction at a time add a seal.
-LOCK_SEALS = only_on_postgresql("SELECT pg_advisory_xact_lock(4207190212)")
+LOCK_SEALS = only_on_postgresql(f"SELECT pg_advisory_xact_lock({SEALING_LOCK})")
 LIMIT_LOCK_WAIT = only_on_postgresql("SET LOCAL lock_timeout = '200ms'")
 FIND_LAST_SEALS = Statement(select_seals().order_by(AUDIT_SEAL.c.id.desc()).limit(2))
 FIND_RECORDS = Statement(
@@ -97,8 +98,7 @@ def is_unsealed() -> Steps[bool]:
 
 
 def finding_newest() -> Steps[tuple[int, set[str]]]:
-    """The id of the newest record, and the transactions after whose end no other is added before it: on
-    PostgreSQL a record with a smaller id can become visible later."""
+    """The id of the newest record, and the transactions that may still commit a record with a smaller id."""
     [[newest]] = yield FIND_NEWEST, {}
     return newest, (yield from finding_writers())
 

@@ -114,7 +114,8 @@ async def connect_to_host(
     cannot be used for any host."""
     try:
         async with asyncio.timeout(seconds):
-            connection = await asyncpg.connect(address, target_session_attrs="any", **options)  # we choose
+            # of any role: asyncpg trusts a parameter that a PgBouncer may have cached
+            connection = await asyncpg.connect(address, target_session_attrs="any", **options)
             try:
                 notice_silence(connection)
                 if not accepts_standby and await connection.fetchval(IS_READ_ONLY):

@@ -63,7 +63,8 @@ FIND_NEWEST_MARK = Statement(select(func.coalesce(func.max(EVENT_REMOVAL.c.last_
 
 
 def finding_events(after: int, before: datetime) -> Steps[Found]:
-    """Ids and moments have the same order while clocks are right, so the search ends at a younger event."""
+    """The search ends when the last event of a page is younger. Ids and moments have the same order, except
+    for events that a process with a wrong clock added."""
     rows = yield NEXT_EVENTS, {"after": after}
     older = [row for row in rows if known_moment(row[2]) < before]
     found = [(caregiver, id) for caregiver, id, _, is_removable in older if is_removable]
@@ -98,9 +99,8 @@ REMOVE_DEAD = Statement(
 
 # --- drafts ---------------------------------------------------------------------------------------
 
-# Imported sessions can be closed without a date.
-CLOSED = func.coalesce(SESSION.c.close_date, SESSION.c.start_date)
-# Drafts that can no longer be submitted: withdrawn or the session closed before `before`.
+# Drafts that can no longer be submitted: withdrawn or the session closed before `before`. An imported session
+# can be closed without a date.
 FIND_DRAFTS = Statement(
     select(ANSWER_SET.c.caregiver_id, ANSWER_SET.c.id)
     .select_from(
@@ -114,7 +114,10 @@ FIND_DRAFTS = Statement(
         ~is_final(ANSWER_SET),
         or_(
             ASSIGNMENT.c.withdraw_date < moment_parameter("before"),
-            and_(SESSION.c.is_closed, moment_parameter("before") > CLOSED),
+            and_(
+                SESSION.c.is_closed,
+                func.coalesce(SESSION.c.close_date, SESSION.c.start_date) < moment_parameter("before"),
+            ),
         ),
     )
     .order_by(ANSWER_SET.c.id)

@@ -103,7 +103,7 @@ def parse_or_reject(text: str | bytes, failure: Failure) -> Any:
 
 async def mutations_in(schema: PreparingSchema, request: GraphQLRequest, ctx: Context) -> set[str]:
     """The response keys of the mutations of the operation, including mutations that a directive may skip."""
-    document = await schema.admitted(request.query, request.operation_name, ctx)
+    document = await schema.charged_document(request.query, request.operation_name, ctx)
     operation = document.operation(request.operation_name) if document else None
     if not document or not operation or operation.operation is not OperationType.MUTATION:
         return set()

@@ -96,7 +96,7 @@ async def is_subscription(schema: PreparingSchema, request: GraphQLRequest, cont
     """Whether the operation is a subscription; False for an invalid document, which gets one error."""
     if "subscription" not in request.query:
         return False
-    document = await schema.admitted(request.query, request.operation_name, context)
+    document = await schema.charged_document(request.query, request.operation_name, context)
     operation = document.operation(request.operation_name) if document else None
     return operation is not None and operation.operation.value == OperationType.SUBSCRIPTION.value
 

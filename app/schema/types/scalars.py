@@ -47,7 +47,7 @@ def converting(column: str, converter_for: Callable[[str], Callable[[Any], Any]]
 
 
 def global_id_converter(kind: str) -> Callable[[int], str]:
-    form = kind.encode().replace(b"%", b"%%") + b":%d"  # a caller's text can be the kind
+    form = kind.encode().replace(b"%", b"%%") + b":%d"  # `kind` can be text of a request
     return lambda number: b2a_base64(form % number, newline=False).decode()
 
 

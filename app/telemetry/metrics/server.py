@@ -34,7 +34,7 @@ FOLDER = "_CARE_METRICS_FOLDER"  # environment variable that the parent process 
 PATH = "/metrics"
 OWN, STORED = "/own", "/stored"  # paths that a worker serves
 WORKER_SECONDS = 3  # for one worker; a worker that does not respond is omitted
-REQUEST_SECONDS = 8  # to receive a request and send its response: two of these, less than Prometheus waits
+REQUEST_SECONDS = 8  # for a request and its response: more than two workers, less than Prometheus waits
 MAX_HEAD_BYTES = 8192
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 REQUEST = re.compile(rb"([A-Z]{1,16}) (/[^ ?]*)(?:\?[^ ]*)? HTTP/1\.[01]\r\n")
