@@ -20,6 +20,7 @@ import hypothesis
 import pytest
 
 from app.db.admin.migrate import migrate
+from app.db.drivers.interface import sqlite_path
 from app.dev import building
 from app.main import create_app
 from app.settings import Environment, Settings
@@ -120,10 +121,19 @@ def kind(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture(scope="session")
-def migrated_sqlite(tmp_path_factory: pytest.TempPathFactory) -> str:
-    url = f"sqlite:///{tmp_path_factory.mktemp('migrated')}/care.db"
-    asyncio.run(migrate(url))
-    return url
+def migrated_sqlite(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The template of every database on SQLite. A test that writes to it would change what others find."""
+    path = tmp_path_factory.mktemp("migrated") / "care.db"
+    asyncio.run(migrate(f"sqlite:///{path}"))
+    content = path.read_bytes()
+    yield f"sqlite:///{path}"
+    assert path.read_bytes() == content
+
+
+@pytest.fixture
+def sqlite_copy(migrated_sqlite: str, tmp_path: Path) -> str:
+    """An empty database on SQLite, for tests that need no other kind."""
+    return f"sqlite:///{shutil.copyfile(sqlite_path(migrated_sqlite), tmp_path / 'care.db')}"
 
 
 @pytest.fixture(scope="session")
@@ -172,7 +182,7 @@ def prepared_sqlite(
     @cache
     def prepared(prepare: Prepare) -> str:
         path = tmp_path_factory.mktemp("prepared") / "care.db"
-        shutil.copyfile(migrated_sqlite.removeprefix("sqlite:///"), path)
+        shutil.copyfile(sqlite_path(migrated_sqlite), path)
         prepare(f"sqlite:///{path}")
         return f"sqlite:///{path}"
 
@@ -207,7 +217,7 @@ def fresh_database(
     """A database of its own, which is empty or prepared by the function."""
     if kind == "sqlite":
         template = request.getfixturevalue("prepared_sqlite")(prepare) if prepare else migrated
-        shutil.copyfile(template.removeprefix("sqlite:///"), path)
+        shutil.copyfile(sqlite_path(template), path)
         yield f"sqlite:///{path}"
         return
     if prepare and kind == "postgresql":

@@ -35,10 +35,9 @@ COUNT = "SELECT count(*) FROM session"
 
 
 @pytest.fixture
-def source(migrated_sqlite: str, tmp_path: Path) -> str:
-    url = f"sqlite:///{shutil.copy(sqlite_path(migrated_sqlite), tmp_path / 'source.db')}"
-    load(url, a_world())
-    return url
+def source(sqlite_copy: str) -> str:
+    load(sqlite_copy, a_world())
+    return sqlite_copy
 
 
 @pytest.fixture

@@ -30,8 +30,8 @@ pytestmark = [
 
 
 @pytest.fixture
-def crashes(migrated_sqlite: str, tmp_path: Path) -> Crashes:
-    return made(f"sqlite:///{shutil.copy(sqlite_path(migrated_sqlite), tmp_path / 'care.db')}", tmp_path)
+def crashes(sqlite_copy: str, tmp_path: Path) -> Crashes:
+    return made(sqlite_copy, tmp_path)
 
 
 @dataclass(frozen=True)

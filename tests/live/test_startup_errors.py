@@ -1,7 +1,6 @@
 """A service that cannot start prints one sentence without secrets. It exits with 1 if a later attempt may
 succeed, else with 2."""
 
-import shutil
 import socket
 import sqlite3
 import subprocess
@@ -10,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from app.db.drivers.interface import sqlite_path
 from tests import keys
 from tests.live.processes import PATIENCE, run, start
 from tests.ports import free_port
@@ -22,11 +20,9 @@ SECRET = "a shared secret of 32 characters"
 
 
 @pytest.fixture
-def production(migrated_sqlite: str, tmp_path: Path) -> dict[str, str]:
+def production(sqlite_copy: str) -> dict[str, str]:
     """All settings that a service in production needs."""
-    url = f"sqlite:///{tmp_path}/care.db"
-    shutil.copyfile(sqlite_path(migrated_sqlite), sqlite_path(url))
-    return {"database_url": url, "token_key": keys.public_pem(), "port": str(free_port())}
+    return {"database_url": sqlite_copy, "token_key": keys.public_pem(), "port": str(free_port())}
 
 
 def result(completed: subprocess.CompletedProcess[str]) -> tuple[int, str, str]:

@@ -74,10 +74,10 @@ def test_the_supervisor_exits_with_1_when_no_worker_is_left(tmp_path: Path) -> N
 
 
 def test_a_worker_that_hangs_is_replaced_and_one_that_starts_slowly_is_not(
-    migrated_sqlite: str, tmp_path: Path
+    sqlite_copy: str, tmp_path: Path
 ) -> None:
     log = tmp_path / "log"
-    care = {"database_url": migrated_sqlite, "token_key": keys.public_pem(), "dispatcher": "off"}
+    care = {"database_url": sqlite_copy, "token_key": keys.public_pem(), "dispatcher": "off"}
     with serving(log, "--workers", "2", module="tests.live.slow", **care) as served:
         hanging = workers_in(log, 2)[0]
         started = log.read_text()
