@@ -12,8 +12,7 @@ from app.db.drivers.group_commit import Writer
 from app.db.drivers.sqlite import SqliteDatabase
 from app.db.reader.plan_cache import PLANS
 from app.events.notifications import Notifier
-from app.server.admission import AdmissionControl
-from app.server.incomplete import IncompleteRequests
+from app.server.admission import AdmissionControl, IncompleteRequests
 from app.telemetry import counters
 
 State = dict[str, Any]

@@ -44,13 +44,7 @@ from strawberry.types.base import (
 )
 from strawberry.types.enum import StrawberryEnumDefinition, has_enum_definition
 from strawberry.types.field import StrawberryField
-from strawberry.types.fields.resolver import (
-    CLS_PARAMSPEC,
-    INFO_PARAMSPEC,
-    PARENT_PARAMSPEC,
-    ROOT_PARAMSPEC,
-    SELF_PARAMSPEC,
-)
+from strawberry.types.fields.resolver import CLS_PARAMSPEC, INFO_PARAMSPEC, SELF_PARAMSPEC
 
 from app.engine.nodes import names_of_variables
 
@@ -142,25 +136,19 @@ def root_call(definition: GraphQLField, node: FieldNode, strawberry: Any) -> Cal
     """The resolver of a root field as a function of the variables and the resolver info."""
     own = plain_field(definition)
     read = None if own is None else argument_reader(own, definition, node, strawberry)
-    info_class = strawberry.config.info_class
-    if own is None or own.base_resolver is None or read is None:
-        resolver: Any = definition.resolve
-        return lambda variables, info: resolver(
-            None, info, **get_argument_values(definition, node, variables)
-        )
-    function: Any = own.base_resolver.wrapped_func
-    reserved = own.base_resolver.reserved_parameters
-    objects = [None] if reserved[SELF_PARAMSPEC] else []
-    fixed = {each.name: None for each in (reserved[PARENT_PARAMSPEC], reserved[ROOT_PARAMSPEC]) if each}
-    info_parameter = reserved[INFO_PARAMSPEC]
-    if info_parameter is None:
-        return lambda variables, info: function(*objects, **fixed, **read(variables))
-    info_name = info_parameter.name
+    resolver = None if own is None else own.base_resolver
+    reserved: Any = {} if resolver is None else resolver.reserved_parameters
+    taken = {each for each, parameter in reserved.items() if parameter}
+    if resolver is None or read is None or taken != {SELF_PARAMSPEC, INFO_PARAMSPEC}:
+        resolve: Any = definition.resolve
+        return lambda variables, info: resolve(None, info, **get_argument_values(definition, node, variables))
+    function: Any = resolver.wrapped_func
+    info_name, info_class = reserved[INFO_PARAMSPEC].name, strawberry.config.info_class
 
     def call(variables: VariableValues, info: Any) -> Any:
         arguments = read(variables)
         arguments[info_name] = info_class(_raw_info=info, _field=own)
-        return function(*objects, **fixed, **arguments)
+        return function(None, **arguments)
 
     return call
 

@@ -27,7 +27,7 @@ from graphql import (
     is_non_null_type,
     is_object_type,
 )
-from graphql.execution.collect_fields import FieldDetails
+from graphql.execution.collect_fields import CollectedFields, FieldDetails
 from strawberry.execution import optimized_is_awaitable
 from strawberry.types.field import StrawberryField
 from strawberry.types.fields.resolver import INFO_PARAMSPEC, PARENT_PARAMSPEC, ROOT_PARAMSPEC, SELF_PARAMSPEC
@@ -35,7 +35,7 @@ from strawberry.types.fields.resolver import INFO_PARAMSPEC, PARENT_PARAMSPEC, R
 from app.engine.arguments import Unsupported, is_constant, plain_field
 
 Fields = list[FieldDetails]
-Collect = Callable[[GraphQLObjectType, Fields], dict[str, Fields]]
+Collect = Callable[[GraphQLObjectType, Fields], CollectedFields]
 Arguments = Callable[[StrawberryField, GraphQLField, FieldDetails], dict[str, Any]]
 Completer = Callable[[Any], Any]
 
@@ -138,7 +138,7 @@ class FunctionGenerator:
     def members_code(self, kind: GraphQLObjectType, fields: Fields, value: str, layout: Any) -> str:
         members = [
             f"{response_key!r}: {self.field_code(kind, group, value, layout)}"
-            for response_key, group in self.generator.collect(kind, fields).items()
+            for response_key, group in self.generator.collect(kind, fields).grouped_field_set.items()
         ]
         return f"{{{', '.join(members)}}}"
 

@@ -98,7 +98,7 @@ class CompiledOperation:
         self.resolver_cache: dict[Any, Any] = {}  # what resolvers compute from the selection alone
         self.completers: dict[tuple[object, ...], Completer | None] = {}
         self.generator = CodeGenerator(
-            partial(subfields, prepared.schema, prepared.fragments, fixed, prepared.operation),
+            partial(collect_subfields, prepared.schema, prepared.fragments, fixed, prepared.operation),
             partial(read_arguments, prepared.converter, fixed),
         )
         self.is_too_deep = False
@@ -120,17 +120,6 @@ class CompiledOperation:
             except Exception:  # unsupported, or with arguments that graphql-core rejects
                 self.completers[key] = None
         return self.completers[key]
-
-
-def subfields(
-    schema: GraphQLSchema,
-    fragments: dict[str, FragmentDetails],
-    variables: VariableValues,
-    operation: OperationDefinitionNode,
-    kind: GraphQLObjectType,
-    fields: Fields,
-) -> dict[str, Fields]:
-    return collect_subfields(schema, fragments, variables, operation, kind, fields).grouped_field_set
 
 
 def read_arguments(

@@ -50,8 +50,7 @@ class EngineOptions:
     """Limits of operations, and development features."""
 
     limits: Limits | None = None
-    introspection: bool = True
-    suggestions: bool = True
+    introspection: bool = True  # of the schema, and names that errors suggest
     reports_cost: bool = False
 
 
@@ -133,7 +132,7 @@ class PreparingSchema(strawberry.Schema):
             rules = (*rules, MaxIntrospectionDepthRule)
         if not self.engine_options.introspection:
             rules = (*rules, NoSchemaIntrospectionCustomRule)
-        return document.errors(rules, not self.engine_options.suggestions)
+        return document.errors(rules, not self.engine_options.introspection)
 
     # --- cost -----------------------------------------------------------------------------------
 
@@ -348,13 +347,13 @@ class PreparingSchema(strawberry.Schema):
 
     def _stream(self, *args: Any, **options: Any) -> Any:
         if self.is_usual:
-            suggests = self.engine_options.suggestions
+            suggests = self.engine_options.introspection
             options["execution_context_class"] = StreamingExecutor if suggests else NoSuggestionsExecutor
         return super()._stream(*args, **options)
 
     def _get_custom_context_kwargs(self, *args: Any, **options: Any) -> dict[str, Any]:
         kwargs = super()._get_custom_context_kwargs(*args, **options)
-        return kwargs if self.engine_options.suggestions else {**kwargs, "hide_suggestions": True}
+        return kwargs if self.engine_options.introspection else {**kwargs, "hide_suggestions": True}
 
     async def execute_by_core(
         self,
@@ -377,7 +376,7 @@ class PreparingSchema(strawberry.Schema):
             is_awaitable=IS_AWAITABLE,
             middleware=[outcome] if outcome else None,
             operation_extensions=operation_extensions,
-            hide_suggestions=not self.engine_options.suggestions,
+            hide_suggestions=not self.engine_options.introspection,
             **executor,
         )
         if optimized_is_awaitable(result):

@@ -3,6 +3,7 @@
 import logging
 from datetime import UTC, datetime
 from enum import Enum, unique
+from http import HTTPStatus
 from typing import Any
 
 import orjson
@@ -113,29 +114,12 @@ def explain(error: Exception, request_id: str, logger: logging.Logger) -> tuple[
 
 # --- the legacy paths ---
 
-# Python's own phrases change between versions, and clients may compare them.
-PHRASES = {
+# Python has no phrase for 294, and changes the others between versions; clients may compare them.
+PHRASES = {each.value: each.phrase for each in HTTPStatus} | {
     294: "Partial Success",
-    400: "Bad Request",
-    401: "Unauthorized",
-    403: "Forbidden",
-    404: "Not Found",
-    405: "Method Not Allowed",
-    406: "Not Acceptable",
-    408: "Request Timeout",
-    409: "Conflict",
     413: "Request Entity Too Large",
     414: "URI Too Long",
-    415: "Unsupported Media Type",
     422: "Unprocessable Entity",
-    429: "Too Many Requests",
-    431: "Request Header Fields Too Large",
-    500: "Internal Server Error",
-    501: "Not Implemented",
-    502: "Bad Gateway",
-    503: "Service Unavailable",
-    504: "Gateway Timeout",
-    505: "HTTP Version Not Supported",
 }
 
 

@@ -73,8 +73,7 @@ class ExampleCall:
     operation: str  # operationId in openapi.yaml
     title: str
     role: Role
-    method: str
-    target: str
+    line: str  # of the legacy request, with its method
     document: str  # the GraphQL document that the legacy path runs
     variables: dict[str, Any]
     body: dict[str, Any] | None = None
@@ -95,8 +94,7 @@ def example_calls(now: datetime) -> tuple[ExampleCall, ...]:
             "listClientSessions",
             "A client's own sessions",
             Role.CLIENT,
-            "GET",
-            f"{SESSIONS}?time-state=RUNNING&size=1",
+            f"GET {SESSIONS}?time-state=RUNNING&size=1",
             CLIENT_SESSIONS,
             page,
         ),
@@ -104,8 +102,7 @@ def example_calls(now: datetime) -> tuple[ExampleCall, ...]:
             "listCaregiverAssignments",
             "The assignments of a caregiver's sessions",
             Role.CAREGIVER,
-            "GET",
-            f"{ASSIGNMENTS}?time-state=RUNNING&size=1",
+            f"GET {ASSIGNMENTS}?time-state=RUNNING&size=1",
             CAREGIVER_ASSIGNMENTS,
             page,
         ),
@@ -113,8 +110,7 @@ def example_calls(now: datetime) -> tuple[ExampleCall, ...]:
             "getCaregiverAssignment",
             "One assignment with the client's answers",
             Role.CAREGIVER,
-            "GET",
-            f"{ASSIGNMENTS}/1",
+            f"GET {ASSIGNMENTS}/1",
             CAREGIVER_ASSIGNMENT,
             {"id": "1"},
         ),
@@ -122,8 +118,7 @@ def example_calls(now: datetime) -> tuple[ExampleCall, ...]:
             "assignHomework",
             "Assign homework",
             Role.CAREGIVER,
-            "PUT",
-            ASSIGNMENTS,
+            f"PUT {ASSIGNMENTS}",
             ASSIGN_HOMEWORK,
             {"input": assignment},
             homework(now),
@@ -132,15 +127,14 @@ def example_calls(now: datetime) -> tuple[ExampleCall, ...]:
 
 
 def call_section(call: ExampleCall) -> str:
-    line = f"{call.method} {call.target}"
     reference = f"/openapi.html#tag/{call.role.lower()}/{call.operation}"
-    request = f"{line} HTTP/1.1\nAuthorization: bearer <token>\n"
+    request = f"{call.line} HTTP/1.1\nAuthorization: bearer <token>\n"
     if call.body is not None:
         request += f"Content-Type: application/json\n\n{indented_json(call.body)}\n"
     graphiql = escape(graphiql_link(call.document, call.variables, call.role.lower()))
     return f"""\
 <details id="{call.operation}">
-<summary>{call.title} <small>for a {call.role.lower()}</small> <code>{line}</code></summary>
+<summary>{call.title} <small>for a {call.role.lower()}</small> <code>{call.line}</code></summary>
 <h3>Legacy</h3>
 {code(request, "http")}
 <p><a href="{reference}">Reference, and a request to try</a></p>

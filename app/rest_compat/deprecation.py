@@ -10,23 +10,17 @@ SUCCESSOR = '</graphql>; rel="successor-version"'
 
 def deprecation_headers(settings: Settings) -> Headers:
     """Empty if no date is set."""
-    deprecated, sunset = settings.legacy_deprecated, settings.legacy_sunset
-    headers, links = [], [SUCCESSOR]
-    if deprecated is not None:
-        headers.append((b"deprecation", b"@%d" % deprecated.timestamp()))
-        links.append(link(settings, "deprecation"))
-    if sunset is not None:
-        headers.append((b"sunset", format_datetime(sunset, usegmt=True).encode()))
-        links.append(link(settings, "sunset"))
+    headers = {}
+    if settings.legacy_deprecated is not None:
+        headers["deprecation"] = f"@{int(settings.legacy_deprecated.timestamp())}"
+    if settings.legacy_sunset is not None:
+        headers["sunset"] = format_datetime(settings.legacy_sunset, usegmt=True)
     if not headers:
         return ()
-    return (*headers, (b"link", ", ".join(filter(None, links)).encode()))
-
-
-def link(settings: Settings, relation: str) -> str:
-    if not settings.legacy_notice:
-        return ""
-    return f'<{settings.legacy_notice}>; rel="{relation}"; type="text/html"'
+    notice = settings.legacy_notice
+    links = [f'<{notice}>; rel="{relation}"; type="text/html"' for relation in headers] if notice else []
+    headers["link"] = ", ".join([SUCCESSOR, *links])
+    return tuple((name.encode(), value.encode()) for name, value in headers.items())
 
 
 def deprecation_notice(settings: Settings) -> str:

@@ -54,14 +54,6 @@ PAGE_SIZE = 20
 MAX_PAGE_SIZE = 100
 TIME_STATES = frozenset(state.value for state in TimeState)
 
-# Operation names in the audit log, the same for both contracts.
-OPERATIONS = {
-    paths.LIST_CLIENT_SESSIONS: "sessions",
-    paths.LIST_CAREGIVER_ASSIGNMENTS: "assignments",
-    paths.GET_CAREGIVER_ASSIGNMENT: "assignment",
-    paths.ASSIGN_HOMEWORK: "assignHomework",
-}
-
 logger = logging.getLogger("care.legacy")
 Body = dict[str, Any] | Reply
 Handler = Callable[[Scope, Receive], Awaitable[Body]]
@@ -82,21 +74,21 @@ def build_legacy(
         schema.pin(document)
 
     async def list_client_sessions(scope: Scope, receive: Receive) -> dict[str, Any]:
-        ctx = await authenticate(scope, Role.CLIENT, paths.LIST_CLIENT_SESSIONS)
+        ctx = await authenticate(scope, Role.CLIENT, paths.LIST_CLIENT_SESSIONS, "sessions")
         return await list_page(ctx, scope, CLIENT_SESSIONS, bodies.session)
 
     async def list_caregiver_assignments(scope: Scope, receive: Receive) -> dict[str, Any]:
-        ctx = await authenticate(scope, Role.CAREGIVER, paths.LIST_CAREGIVER_ASSIGNMENTS)
+        ctx = await authenticate(scope, Role.CAREGIVER, paths.LIST_CAREGIVER_ASSIGNMENTS, "assignments")
         return await list_page(ctx, scope, CAREGIVER_ASSIGNMENTS, bodies.assignment)
 
     async def get_caregiver_assignment(scope: Scope, receive: Receive) -> dict[str, Any]:
-        ctx = await authenticate(scope, Role.CAREGIVER, paths.GET_CAREGIVER_ASSIGNMENT)
+        ctx = await authenticate(scope, Role.CAREGIVER, paths.GET_CAREGIVER_ASSIGNMENT, "assignment")
         number = read_path_id(last_part(scope))
         row = await schema.resolve(CAREGIVER_ASSIGNMENT, {"id": number}, ctx)
         return bodies.assignment(row, local_times)
 
     async def assign_homework(scope: Scope, receive: Receive) -> Body:
-        ctx = await authenticate(scope, Role.CAREGIVER, paths.ASSIGN_HOMEWORK)
+        ctx = await authenticate(scope, Role.CAREGIVER, paths.ASSIGN_HOMEWORK, "assignHomework")
         body = await read_json_body(scope, receive, longest_body)
         if header(scope, HEADER) is None:
             return await assign(replace(ctx, repeats_within=repeats_within) if repeats_within else ctx, body)
@@ -180,8 +172,9 @@ def has_encoded_slash(scope: Scope) -> bool:
     return b"%2f" in scope.get("raw_path", b"").lower()
 
 
-async def authenticate(scope: Scope, role: Role, path: str) -> Context:
-    """Authenticates the viewer, counts the request and checks the role."""
+async def authenticate(scope: Scope, role: Role, path: str, operation: str) -> Context:
+    """Authenticates the viewer, counts the request and checks the role. `operation` is its name in the audit
+    log, the same for both contracts."""
     state = scope["state"]
     state["path"] = path  # for the log
     authenticator: Authenticator = state["authenticator"]
@@ -200,14 +193,9 @@ async def authenticate(scope: Scope, role: Role, path: str) -> Context:
     viewer = ctx.signed_in()
     state["budget"] = ctx.budget
     if viewer.role is not role:
-        await ctx.require_role(role, OPERATIONS[path], ids_in(scope))
+        number = read_number(last_part(scope))  # the id in the path, if any
+        await ctx.require_role(role, operation, {} if number is None else {ASSIGNMENTS: [number]})
     return ctx
-
-
-def ids_in(scope: Scope) -> dict[str, list[int]]:
-    """The id in the path, if any."""
-    number = read_number(last_part(scope))
-    return {} if number is None else {ASSIGNMENTS: [number]}
 
 
 def last_part(scope: Scope) -> str:

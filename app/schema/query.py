@@ -61,33 +61,17 @@ from app.schema.types.scalars import EitherId, Node, read_filter_id, read_global
 
 Result = TypeVar("Result")
 
-# Lookups by id, restricted to the viewer's rows.
-LOOKUPS: dict[Table, Get] = {
-    Session: get_my_sessions,
-    Assignment: get_my_assignments,
-    AnswerSet: get_my_answer_sets,
-    Book: books.get_books,
-    Caregiver: people.get_my_caregivers,
-    Client: people.get_my_clients,
+# Lookups by id, restricted to the viewer's rows; of personal data with its name in the audit log, which
+# records failed lookups.
+LOOKUPS: dict[Table, tuple[Get, str | None]] = {
+    Session: (get_my_sessions, SESSIONS),
+    Assignment: (get_my_assignments, ASSIGNMENTS),
+    AnswerSet: (get_my_answer_sets, ANSWER_SETS),
+    Book: (books.get_books, None),
+    Caregiver: (people.get_my_caregivers, CAREGIVERS),
+    Client: (people.get_my_clients, CLIENTS),
 }
-# Tables with personal data and their names in the audit log, which records failed lookups.
-PERSONAL = {
-    "Session": SESSIONS,
-    "Assignment": ASSIGNMENTS,
-    "AnswerSet": ANSWER_SETS,
-    "Caregiver": CAREGIVERS,
-    "Client": CLIENTS,
-}
-
-
-def look_up(info: Info, table: Table, text: str) -> Awaitable[Row]:
-    """The row with this id. A row that the viewer cannot access is treated as missing."""
-    return beside_others(info, looking_up(info, table, text))
-
-
-def look_up_nodes(info: Info, ids: list[ID]) -> Awaitable[list[Row | None]]:
-    """Reads once per kind; None for an id that the viewer cannot access."""
-    return beside_others(info, looking_up_nodes(info, ids))
+PERSONAL = {table.__name__: name for table, (_, name) in LOOKUPS.items() if name}
 
 
 def beside_others(info: Info, work: Coroutine[Any, Any, Result]) -> Awaitable[Result]:
@@ -97,28 +81,30 @@ def beside_others(info: Info, work: Coroutine[Any, Any, Result]) -> Awaitable[Re
     return work if is_alone else to_the_end(work)
 
 
-async def looking_up(info: Info, table: Table, text: str) -> Row:
+async def look_up(info: Info, table: Table, text: str) -> Row:
+    """The row with this id. A row that the viewer cannot access is treated as missing."""
     info.context.signed_in()
+    get, kind = LOOKUPS[table]
     number = read_id(text, table)
     rows: list[Row] = []
     if number is not None:
-        rows = await LOOKUPS[table](info.context, [number], selected_rows(info, table))
+        rows = await get(info.context, [number], selected_rows(info, table))
     if rows:
         return rows[0]
     rejection = NotFound(table.__name__.lower(), "id")
-    kind = PERSONAL.get(table.__name__)
     if kind is None:
         raise rejection
     raise await info.context.rejected(info.field_name, rejection, {} if number is None else {kind: [number]})
 
 
-async def looking_up_nodes(info: Info, ids: list[ID]) -> list[Row | None]:
+async def look_up_nodes(info: Info, ids: list[ID]) -> list[Row | None]:
+    """Reads once per kind; None for an id that the viewer cannot access."""
     info.context.signed_in()
     if len(ids) > MAX_PAGE_SIZE:
         raise InvalidValue("ids", f"may hold at most {MAX_PAGE_SIZE} ids")
     requested = [read_global_id(text) for text in ids]
     found: dict[tuple[str, int] | None, Row] = {}
-    for table, get in LOOKUPS.items():
+    for table, (get, _) in LOOKUPS.items():
         numbers = [each[1] for each in requested if each is not None and each[0] == table.__name__]
         if numbers:
             rows = await get(info.context, numbers, selected_rows(info, table).with_ids())
@@ -159,7 +145,7 @@ class Query:
     async def node(
         self, info: Info, id: Annotated[ID, argument(description="A global id, as returned in `id`.")]
     ) -> object:
-        return (await look_up_nodes(info, [id]))[0]
+        return (await beside_others(info, look_up_nodes(info, [id])))[0]
 
     @field(
         description="Objects by global id, in the order of `ids`; null where the viewer cannot access one.",
@@ -168,7 +154,7 @@ class Query:
     async def nodes(
         self, info: Info, ids: Annotated[list[ID], argument(description=f"Up to {MAX_PAGE_SIZE} global ids.")]
     ) -> object:
-        return await look_up_nodes(info, ids)
+        return await beside_others(info, look_up_nodes(info, ids))
 
     @field(
         description="The viewer's sessions, newest first by default.",
@@ -191,7 +177,7 @@ class Query:
 
     @field(description="A session of the viewer.", graphql_type=session_types.Session | None)
     async def session(self, info: Info, id: EitherId) -> object:
-        return await look_up(info, Session, id)
+        return await beside_others(info, look_up(info, Session, id))
 
     @field(
         description="The viewer's assignments, newest first by default.",
@@ -235,7 +221,7 @@ class Query:
 
     @field(description="An assignment of the viewer.", graphql_type=assignment_types.Assignment | None)
     async def assignment(self, info: Info, id: EitherId) -> object:
-        return await look_up(info, Assignment, id)
+        return await beside_others(info, look_up(info, Assignment, id))
 
     @field(
         description="Submissions of all attempts, newest first.",
@@ -306,7 +292,7 @@ class Query:
 
     @field(description="A book of the catalogue.", graphql_type=book_types.Book | None)
     async def book(self, info: Info, id: EitherId) -> object:
-        return await look_up(info, Book, id)
+        return await beside_others(info, look_up(info, Book, id))
 
     @field(description="All data stored about the client, as one document. Clients only.")
     async def own_data(

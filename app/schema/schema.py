@@ -82,7 +82,6 @@ def engine_options_of(settings: Settings) -> EngineOptions:
             response=settings.response_limit,
         ),
         introspection=settings.introspects,
-        suggestions=settings.introspects,
         reports_cost=settings.in_development,
     )
 

@@ -3,11 +3,10 @@
 import asyncio
 from collections import deque
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Protocol
 
 from app.auth.authenticator import AcceptedToken
 from app.care.budgets import Budget, Budgets
-from app.server.incomplete import IncompleteRequests
 from app.server.turns import State, Turns
 from app.settings import Settings
 
@@ -21,6 +20,33 @@ MAX_POLITE_WAIT = 1.0  # the same for a viewer with few waiting requests, and fo
 SMOOTHING = 0.05  # weight of the newest request in the moving average
 # Counted for one request in the average. If it took longer, the process was probably paused.
 MAX_SECONDS_EACH = 0.05
+
+
+class Receiver(Protocol):
+    def make_room(self) -> None:
+        """Removes the connection here: rejects its incomplete request, or decides about its deferred one."""
+
+
+class IncompleteRequests:
+    """The bytes of incomplete heads, of incomplete bodies or of deferred requests of all connections.
+
+    Beyond the limit the oldest are rejected. Rejecting the newest would let a stranger lock out everyone
+    whose request needs two reads.
+    """
+
+    def __init__(self, most_bytes: int) -> None:
+        self.most_bytes = most_bytes
+        self.sizes: dict[Receiver, int] = {}  # the oldest first
+        self.bytes = 0
+
+    def set_size(self, connection: Receiver, size: int) -> None:
+        self.bytes += size - self.sizes.get(connection, 0)
+        self.sizes[connection] = size
+        while self.bytes > self.most_bytes:
+            next(iter(self.sizes)).make_room()
+
+    def remove(self, connection: Receiver) -> None:
+        self.bytes -= self.sizes.pop(connection, 0)
 
 
 class AdmissionControl:

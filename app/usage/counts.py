@@ -83,9 +83,7 @@ class Usage:
             self.add(path, TURNED_AWAY, UNKNOWN, now, requests)
 
     def add(self, path: str, role: str, application: str, now: datetime, requests: int = 1) -> None:
-        calls = self.calls.get((path, role, application))
-        if calls is None:
-            calls = self.begin(path, role, application, now)
+        calls = self.calls.get((path, role, application)) or self.begin(path, role, application, now)
         calls.requests += requests
         calls.last = now
 

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import strawberry
 from graphql import GraphQLError, Undefined
+from graphql.execution.collect_fields import CollectedFields
 
 from app.engine.codegen import CodeGenerator, FunctionGenerator
 from tests.engine.library import (
@@ -149,7 +150,7 @@ def test_generated_code_coerces_a_leaf_like_its_type_or_raises(name: str, is_req
     """If it raises, graphql-core completes the value."""
     kind: Any = PLAIN._schema.type_map[name]
     for what, value in LEAF_VALUES.items():
-        generator = FunctionGenerator(CodeGenerator(lambda kind, fields: {}, lambda *_: {}))
+        generator = FunctionGenerator(CodeGenerator(lambda *_: CollectedFields({}, [], []), lambda *_: {}))
         complete = generator.compile(generator.leaf_code(kind, "v", is_required))
         leaf = value()
         for _ in range(2):  # the class of the first value is remembered
@@ -178,7 +179,7 @@ def test_generated_code_coerces_a_leaf_like_its_type_or_raises(name: str, is_req
 )
 def test_generated_code_coerces_usual_leaves(name: str, leaf: object) -> None:
     kind: Any = PLAIN._schema.type_map[name]
-    generator = FunctionGenerator(CodeGenerator(lambda kind, fields: {}, lambda *_: {}))
+    generator = FunctionGenerator(CodeGenerator(lambda *_: CollectedFields({}, [], []), lambda *_: {}))
     complete = generator.compile(generator.leaf_code(kind, "v", True))
 
     assert [complete(leaf), complete(leaf)] == [kind.coerce_output_value(leaf)] * 2

@@ -76,7 +76,7 @@ def test_the_requests_are_those_of_the_landing_page() -> None:
 
     for call in example_calls(NOW):
         legacy, graphql = written[f"{call.operation}Legacy"], written[call.operation]
-        assert (legacy.method, legacy.target) == (call.method, call.target)
+        assert f"{legacy.method} {legacy.target}" == call.line
         assert (json.loads(legacy.body) if legacy.body else None) == call.body
         body = json.loads(graphql.body)
         assert body["query"].split() == call.document.split()

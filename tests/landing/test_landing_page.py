@@ -58,7 +58,7 @@ def test_each_legacy_call_is_beside_its_replacement(own_keys: Settings) -> None:
     requests = [text for kind, text in blocks if kind == "http"]
     for call, request in zip(example_calls(NOW), requests, strict=True):
         line, _, body = request.partition("\nAuthorization: bearer <token>\n")
-        assert line == f"{call.method} {call.target} HTTP/1.1"
+        assert line == f"{call.line} HTTP/1.1"
         if call.body:
             assert json.loads(body.removeprefix("Content-Type: application/json\n\n")) == call.body
     assert [text for kind, text in blocks if kind == "graphql"] == [

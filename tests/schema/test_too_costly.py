@@ -309,9 +309,9 @@ def test_in_development_a_websocket_reports_the_cost(caregiver: Caller) -> None:
 def test_production_disables_introspection_suggestions_and_cost_reports() -> None:
     found = engine_options_of(Settings())
 
-    assert found == EngineOptions(found.limits, introspection=False, suggestions=False, reports_cost=False)
+    assert found == EngineOptions(found.limits, introspection=False, reports_cost=False)
     assert found.limits is not None
-    assert not engine_options_of(Settings(env=Environment.DEVELOPMENT, introspection=False)).suggestions
+    assert not engine_options_of(Settings(env=Environment.DEVELOPMENT, introspection=False)).introspection
 
 
 # --- production ------------------------------------------------------------------------------------

@@ -6,8 +6,7 @@ from typing import cast
 import pytest
 
 from app.care.budgets import MAX_UNSENT, MOST_POLITE, Budget, Budgets, Unsent
-from app.server.admission import AdmissionControl
-from app.server.incomplete import IncompleteRequests
+from app.server.admission import AdmissionControl, IncompleteRequests
 from app.settings import Environment, Settings
 
 Request = asyncio.Task[None]

@@ -31,14 +31,9 @@ class GraphQLRequest:
 
     @classmethod
     def from_members(cls, data: dict[str, Any]) -> "GraphQLRequest":
-        """Call `wrong_member` first."""
-        return cls(
-            data.get("query") or "",
-            data.get("variables"),
-            data.get("operationName"),
-            data.get("extensions"),
-            data.get("documentId"),
-        )
+        """Call `wrong_member` first. The members have the order of the fields."""
+        query, *others = map(data.get, MEMBERS)
+        return cls(query or "", *others)
 
     def names_document(self) -> bool:
         """Whether the request refers to a stored document instead of containing it."""

@@ -4,7 +4,7 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import aclosing, suppress
+from contextlib import aclosing
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TypeVar
@@ -28,6 +28,7 @@ from app.events.notifications import Notifier
 from app.http.errors import RequestRejected
 from app.http.messages import wait_writable
 from app.schema.transport.request_parsing import GraphQLRequest
+from app.server.background import wait_for
 from app.usage.counts import note_deprecated
 
 logger = logging.getLogger("care.graphql")
@@ -171,6 +172,4 @@ async def deliver_events(
             if item is not None:
                 await asyncio.sleep(0)  # let other tasks run
                 continue
-            with suppress(TimeoutError):
-                async with asyncio.timeout(min(POLL_SECONDS, max(0, ctx.ends_at - loop.time()))):
-                    await wakeup.wait()
+            await wait_for(wakeup, min(POLL_SECONDS, max(0, ctx.ends_at - loop.time())))
