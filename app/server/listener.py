@@ -202,8 +202,12 @@ class Workers(multiprocess.Multiprocess):
             self.have_failed = True
             self.should_exit.set()
             return
+        is_serving = any(each.has_served and each.replace_at is None for each in self.processes)
         for index, each in enumerate(self.processes):
-            if each.replace_at is not None and each.replace_at <= monotonic():
+            if each.replace_at is None or each.replace_at > monotonic():
+                continue
+            # Processes that start at different moments would never all have failed at the same moment.
+            if each.has_served or is_serving:
                 self.processes[index] = Worker(self.config, self.sockets)
                 self.processes[index].start()
 

@@ -14,7 +14,8 @@ import pytest
 from app.db.admin.migrate import migrate
 from tests import keys
 from tests.crash.server import Server, own_postgres
-from tests.live.processes import PATIENCE, Served, serving, wait_for_log
+from tests.live.processes import PATIENCE, Served, run, serving, wait_for_log
+from tests.ports import free_port
 
 pytestmark = pytest.mark.live
 
@@ -71,6 +72,15 @@ def test_the_supervisor_exits_with_1_when_no_worker_is_left(tmp_path: Path) -> N
 
     assert code == 1
     assert "No child process could start, stopping the parent process" in log.read_text()
+
+
+def test_the_supervisor_exits_although_workers_fail_at_different_moments(
+    sqlite_copy: str, tmp_path: Path
+) -> None:
+    care = {"database_url": sqlite_copy, "token_key": keys.public_pem(), "port": str(free_port())}
+    service = run("serve", "--workers", "2", module="tests.live.failing", var=str(tmp_path), **care)
+
+    assert (service.returncode, len(re.findall(FAILED, service.stderr))) == (1, 2)
 
 
 def test_a_worker_that_hangs_is_replaced_and_one_that_starts_slowly_is_not(
