@@ -22,7 +22,8 @@ def settings(settings: Settings) -> Settings:
 
 @pytest.fixture
 def sent(gateway: Gateway) -> list[str]:
-    """The verbs of the statements that the only connection sends, except announcements of events."""
+    """The verbs of the statements that the only connection sends, except announcements of events and lookups
+    of accounts, which are repeated after seconds."""
     gateway.import_records(a_world_to_answer_in())
     assert gateway.client.portal is not None
     return gateway.client.portal.call(log_verbs, gateway.database)
@@ -45,7 +46,7 @@ def take(gateway: Gateway, sent: list[str]) -> list[str]:
 
 
 def log_verb(verbs: list[str], query: Any) -> None:
-    if "pg_notify" not in query.query:
+    if "pg_notify" not in query.query and "FROM account" not in query.query:
         verbs.append(query.query.split()[0].rstrip(";"))
 
 

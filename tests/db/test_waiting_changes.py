@@ -122,10 +122,10 @@ def test_a_slow_fast_path_and_waiting_changes_leave_a_connection_to_reads(gatewa
 def test_the_check_of_readiness_does_not_wait_for_a_table(
     gateway: Gateway, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(health, "READ_SECONDS", 0.2)
     url, anonymous = gateway.settings.database, gateway.as_anonymous()
 
-    with locking(url, "LOCK TABLE alembic_version"):
+    with locking(url, "LOCK TABLE alembic_version"), monkeypatch.context() as patched:
+        patched.setattr(health, "READ_SECONDS", 0.2)
         waiting = anonymous.get("/readyz")
 
     assert (waiting.status_code, waiting.json()) == (503, {"status": "the database does not respond"})
