@@ -87,7 +87,9 @@ class People:
     ) -> None:
         for _ in range(MAX_TRIES):
             with suppress(httpx2.HTTPError, ValueError):
-                response = httpx2.request(method, self.url + path, headers=headers, json=body, timeout=2)
+                response = httpx2.request(  # the commands change the environment meanwhile
+                    method, self.url + path, headers=headers, json=body, timeout=2, trust_env=False
+                )
                 if response.status_code == 200 and (method == "GET" or "message" in response.json()):
                     return
         raise AssertionError(f"never acknowledged: {method} {path}")
