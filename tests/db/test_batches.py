@@ -43,6 +43,10 @@ ENDING_ITS_OWN_CONNECTION = Statement(
 )
 
 
+LOCK = 7  # an advisory lock
+WAITING_FOR_LOCK = Statement(
+    select(NUMBER, id_parameter("by")).select_from(func.pg_advisory_xact_lock_shared(LOCK).alias("locked"))
+)
 WRONG_NUMBER = Statement(select((NUMBER.element + 7).label("number"), id_parameter("by")))
 
 
@@ -95,11 +99,29 @@ def test_each_caller_gets_its_own_rows(database_url: str) -> None:
 
         await asyncio.sleep(0)  # asyncpg calls the logger in the next turn of the loop
         statements = [QUOTIENT.for_("postgresql").sql, DOUBLE.for_("postgresql").sql]
-        # Caller 1 waits with two reads behind its read of DOUBLE.
-        assert [statements.index(one) for one in sent if one in statements] == [0, 1, 0]
+        # Two reads of QUOTIENT wait for the connection. The first one takes those that wait for both.
+        assert [statements.index(one) for one in sent if one in statements] == [0, 0, 1]
         assert (db.turns.free, len(db.turns.waiting.items)) == (1, 0)
 
     with_one_connection(database_url, test)
+
+
+def test_a_third_read_of_a_statement_waits_and_reads_of_others_do_not(database_url: str) -> None:
+    async def main() -> None:
+        db: Any = await open_database(database_url, 4)
+        try:
+            async with asyncio.timeout(PATIENCE), db.connection() as locking:
+                await locking.execute(f"SELECT pg_advisory_lock({LOCK})")
+                reads = waiting_reads(db, *[(f"caller {by}", WAITING_FOR_LOCK, by) for by in (1, 2, 3, 4)])
+                assert await read_for(db, "another", QUOTIENT, 4) == 210
+                in_use = len(db.in_use) - 1
+                await locking.execute(f"SELECT pg_advisory_unlock({LOCK})")
+
+            assert (in_use, await asyncio.gather(*reads)) == (2, [1, 2, 3, 4])
+        finally:
+            await db.close()
+
+    asyncio.run(main())
 
 
 def test_an_error_fails_its_own_caller_only(database_url: str) -> None:
@@ -144,11 +166,13 @@ def test_a_lost_connection_fails_the_batch_and_the_next_read_gets_another_connec
 ) -> None:
     async def test(db: Any, sent: list[str]) -> None:
         async with db.connection():
-            reads = waiting_reads(db, *[(f"caller {by}", ENDING_ITS_OWN_CONNECTION, by) for by in (1, 0, 2)])
+            of_batch = [(f"caller {by}", ENDING_ITS_OWN_CONNECTION, by) for by in (1, 0, 2)]
+            reads = waiting_reads(db, of_batch[0], ("other", ENDING_ITS_OWN_CONNECTION, 1), *of_batch[1:])
             await asyncio.sleep(0)
 
         found = await asyncio.gather(*reads, return_exceptions=True)
 
+        assert found.pop(1) == 1  # the second read with a connection
         assert [type(each) for each in found] == [DatabaseUnavailable] * 3
         assert await read_for(db, "later", QUOTIENT, 4) == 210
         assert (db.turns.free, len(db.turns.waiting.items)) == (1, 0)

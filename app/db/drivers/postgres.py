@@ -10,6 +10,7 @@ from contextvars import Context
 from functools import lru_cache, partial
 from time import monotonic, perf_counter
 from typing import Any, TypeVar
+from weakref import WeakKeyDictionary
 
 from app.db.drivers.batches import MAX_BATCH, BatchItem, run_batch
 from app.db.drivers.citus import is_distributed
@@ -56,6 +57,7 @@ from app.telemetry import counters
 Result = TypeVar("Result")
 
 ATTEMPTS = 5  # to commit a change that conflicts with others
+READS_AT_ONCE = 2  # reads or batches of one statement
 PAUSE_SECONDS = 0.05  # before the next attempt, at most
 UNKNOWN = "the database went away; whether the change was kept is not known"
 UNCONFIRMED = "the database did not confirm the change in time; whether it is kept is not known"
@@ -95,6 +97,8 @@ class PostgresDatabase:
         self.turns_to_change = FairTurns(max(1, size - 1))
         self.turn_to_record = FairTurns(1)
         self.fast_path_turn = FairTurns(1)  # so that the next batch collects during a commit
+        # For each statement, so that the next batch collects during the last ones.
+        self.turns_to_read: WeakKeyDictionary[Statement, FairTurns] = WeakKeyDictionary()
         self.idle: list[Any] = []
         self.has_unconfirmed = False  # a commit may still wait for a lost standby
         self.losses = 0  # a connection from before the last loss is not used again
@@ -186,9 +190,12 @@ class PostgresDatabase:
     async def read_in_batch(self, step: Batchable) -> list[Any] | None:
         """Returns the row, or None if PostgreSQL rolled the batch back."""
         item = BatchItem(step.statement, values=step.values)
-        async with self.connection(self.turns, waiter=item) as connection:
+        turns = self.turns_to_read.get(step.statement)
+        if turns is None:
+            turns = self.turns_to_read[step.statement] = FairTurns(READS_AT_ONCE)
+        async with self.connection(turns, self.turns, waiter=item) as connection:
             if connection is not None:
-                items = [item, *self.turns.take(step.statement, MAX_BATCH - 1)]
+                items = [item, *turns.take(step.statement, MAX_BATCH - 1)]
                 if len(items) == 1:
                     with raising_unavailable():
                         return await run_step(connection, self.kind, step)
