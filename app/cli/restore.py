@@ -161,6 +161,9 @@ def restore(file: Path, lists: tuple[TextIO, ...]) -> None:
     path, now = sqlite_path(settings.database), utc_now()
     if path.exists() and file.samefile(path):
         raise DatabaseError(f"{file} is the database itself")
+    part = path.with_name(f"{path.name}.part")
+    if part.exists() and file.samefile(part):
+        raise DatabaseError(f"{file} is the file that `restore` writes; rename it first")
     check_backup(file)
     given = read_lists(lists)
     try:

@@ -484,6 +484,18 @@ def test_the_database_itself_is_not_a_backup(command: Command, settings: Setting
     assert_rejected(rejected, f"{path} is the database itself")
 
 
+def test_a_backup_with_the_name_of_the_unfinished_file_is_kept(
+    command: Command, settings: Settings, file: Path
+) -> None:
+    part = shutil.copyfile(file, f"{sqlite_path(settings.database)}.part")
+
+    with unchanged(settings):
+        rejected = command("restore", part)
+
+    assert_rejected(rejected, f"{part} is the file that `restore` writes; rename it first")
+    assert Path(part).read_bytes() == file.read_bytes()
+
+
 def test_postgresql_is_rejected_with_advice(command: Command, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
 
