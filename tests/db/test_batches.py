@@ -44,6 +44,7 @@ ENDING_ITS_OWN_CONNECTION = Statement(
 
 
 LOCK = 7  # an advisory lock
+WAITING = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
 WAITING_FOR_LOCK = Statement(
     select(NUMBER, id_parameter("by")).select_from(func.pg_advisory_xact_lock_shared(LOCK).alias("locked"))
 )
@@ -113,6 +114,8 @@ def test_a_third_read_of_a_statement_waits_and_reads_of_others_do_not(database_u
             async with asyncio.timeout(PATIENCE), db.connection() as locking:
                 await locking.execute(f"SELECT pg_advisory_lock({LOCK})")
                 reads = waiting_reads(db, *[(f"caller {by}", WAITING_FOR_LOCK, by) for by in (1, 2, 3, 4)])
+                while await locking.fetchval(WAITING) < 2:  # connections open one after the other
+                    await asyncio.sleep(0)
                 assert await read_for(db, "another", QUOTIENT, 4) == 210
                 in_use = len(db.in_use) - 1
                 await locking.execute(f"SELECT pg_advisory_unlock({LOCK})")
