@@ -100,7 +100,7 @@ def test_each_caller_gets_its_own_rows(database_url: str) -> None:
 
         await asyncio.sleep(0)  # asyncpg calls the logger in the next turn of the loop
         statements = [QUOTIENT.for_("postgresql").sql, DOUBLE.for_("postgresql").sql]
-        # Two reads of QUOTIENT wait for the connection. The first one takes those that wait for both.
+        # Two reads of QUOTIENT wait for the connection. The first of them also runs the other five.
         assert [statements.index(one) for one in sent if one in statements] == [0, 0, 1]
         assert (db.turns.free, len(db.turns.waiting.items)) == (1, 0)
 
