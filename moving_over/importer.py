@@ -6,8 +6,8 @@ from datetime import datetime
 import orjson
 
 from app.care.context import Role
-from app.db.drivers.citus import using_one_connection
 from app.db.interchange.load import (
+    beginning_import,
     completing_import,
     importing_numbered,
     inserting_rows,
@@ -56,6 +56,7 @@ def importing_recording(
     recording: Recording, is_partial: bool
 ) -> Steps[tuple[dict[str, int], RemainingWork]]:
     yield from checking_switch()
+    yield from beginning_import()
     here = {row[0] for row in (yield FIND_CARE_IDS["session"], {})}
     if known := here & recording.facts["session"].keys():
         raise LegacyMigrationError(
@@ -144,7 +145,7 @@ def applying(
 ) -> Steps[Update]:
     """Applies all changes, or those with choices."""
     yield from checking_switch()
-    yield from using_one_connection()
+    yield from beginning_import()
     update = Update(now, (yield from reading_imported()), (yield from reading_ids()), choices)
     moment, older = replacing_moment(recording.moments, update.base)
     recorded = fingerprints_in(recording)

@@ -72,7 +72,7 @@ def import_books(file: BinaryIO) -> None:
     """Add and replace modules and books from JSON Lines, in one transaction."""
     steps = audited(
         "books import",
-        importing_books(file),
+        importing_books(file.readlines()),
         lambda changes: about([change.id for change in changes if change.kind == "book"]),
     )
     try:

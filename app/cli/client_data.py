@@ -28,6 +28,7 @@ from app.db.admin.accounts import AccountRejected
 from app.db.admin.erasing import Erased, Named, clean, erasing, finding_client
 from app.db.admin.tombstones import reading_tombstones
 from app.db.audit.records import About
+from app.db.drivers.interface import DatabaseError
 from app.db.interchange.dump import reading_key
 from app.db.moments import moment_as_text
 from app.db.sql import Steps
@@ -89,7 +90,7 @@ def open_output(path: Path | None) -> Iterator[BinaryIO]:
         os.replace(unfinished, path)
         unfinished = ""
     except OSError as error:
-        raise click.FileError(str(path), error.strerror) from None
+        raise DatabaseError(f"{path} cannot be written: {error.strerror}") from None
     finally:
         if unfinished:
             os.unlink(unfinished)

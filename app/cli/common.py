@@ -27,7 +27,7 @@ from app.db.drivers.interface import (
     reason_of,
     sqlite_path,
 )
-from app.db.sql import Steps
+from app.db.sql import DATABASE_KIND, Step, Steps, mapping_steps
 from app.doctor.database import check_access, check_version
 from app.doctor.findings import Finding, Verdict
 from app.settings import Settings, SettingsError, read_settings, unknown_variables
@@ -72,6 +72,11 @@ class Gateway(Group):
             return super().invoke(ctx)
         except (SettingsError, OperatorError, CareError) as error:
             message = str(error)
+        except (click.Abort, KeyboardInterrupt):
+            if isinstance(self.commands.get(ctx.invoked_subcommand or ""), Service):
+                raise
+            click.echo(err=True)  # ends the line of a prompt
+            message = "aborted"
         except SQLAlchemyError as error:
             message = f"database error: {str(error).splitlines()[0]}"
         except OSError as error:
@@ -150,7 +155,20 @@ def read_database(settings: Settings, steps: Steps[Result]) -> Result:
 
 
 def write_database(settings: Settings, steps: Steps[Result]) -> Result:
-    return on_database(settings, lambda db: db.write(steps))
+    return on_database(settings, lambda db: db.write(until_cancelled(steps, asyncio.current_task())))
+
+
+def until_cancelled(steps: Steps[Result], task: "asyncio.Task[Any] | None") -> Steps[Result]:
+    """The writer thread of SQLite would complete and commit the steps of a command that Ctrl-C has ended."""
+
+    def check(step: Step) -> Step:
+        if task is not None and task.cancelling():
+            raise asyncio.CancelledError
+        return step
+
+    result = yield from mapping_steps(steps, check)
+    check(DATABASE_KIND)
+    return result
 
 
 def reject_unserved(version: str | None) -> None:

@@ -1,18 +1,24 @@
 """`import`: reads JSON Lines, or a recording of the legacy paths."""
 
-import os
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
+from os import SEEK_END
 from pathlib import Path
+from shutil import copyfileobj
+from tempfile import SpooledTemporaryFile
 from typing import IO
 
 import click
 import orjson
 
+from app.care.context import utc_now
 from app.cli.common import WholeNumber, audited, main, settings_or_warn, write_database
 from app.cli.legacy import moving_over
 from app.db.interchange.load import ImportRejected, importing
 from app.telemetry.wording import OperatorError, counted
+
+BYTES_IN_MEMORY = 32 << 20  # of what comes from a pipe; the rest is stored in a file that has no name
 
 map_option = click.option(
     "--map",
@@ -56,16 +62,30 @@ def import_command(
     if is_partial or update or values:
         raise click.UsageError("--partial, --update and --map apply to recordings only")
     try:
-        with click.open_file(str(file), "rb") as lines:
-            counts = write_database(settings, audited("import", importing(with_progress(lines))))
+        with click.open_file(str(file), "rb") as given, complete(given) as lines:
+            steps = importing(with_progress(lines), utc_now())
+            counts = write_database(settings, audited("import", steps))
     except ImportRejected as error:
         raise error.in_file(str(file)) from None
     print_counts(counts)
 
 
+@contextmanager
+def complete(file: IO[bytes]) -> Iterator[IO[bytes]]:
+    """Reads a pipe to its end first: nobody else can change data while an import waits for its next line."""
+    if file.seekable():
+        yield file
+        return
+    with SpooledTemporaryFile(BYTES_IN_MEMORY) as stored:
+        copyfileobj(file, stored)
+        stored.seek(0)
+        yield stored
+
+
 def with_progress(file: IO[bytes]) -> Iterator[bytes]:
     """The lines of the file, with a progress bar on a terminal."""
-    size = os.fstat(file.fileno()).st_size if file.seekable() else 0
+    size = file.seek(0, SEEK_END)
+    file.seek(0)
     with click.progressbar(length=size, label="importing", file=sys.stderr) as bar:
         for line in file:
             yield line

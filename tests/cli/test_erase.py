@@ -84,8 +84,7 @@ def test_no_input_erases_nothing(settings: Settings) -> None:
 
     result = erase_with_input(settings, "", "--client", "client-1")
 
-    assert result.exit_code == 1
-    assert result.stderr.endswith("Aborted!\n")
+    assert (result.exit_code, result.stderr) == (2, "\ncare-gateway: aborted\n")
     assert run_read(settings.database, all_rows()) == before
 
 

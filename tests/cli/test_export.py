@@ -81,7 +81,7 @@ def test_the_temporary_file_of_another_command_is_left_alone(
     assert other.read_text() == "an unfinished backup"
     assert names == {one.name for one in tmp_path.iterdir()} >= {"own.json", "own.json.part"}
     assert [name for name in names if name.startswith(".export-")] == []
-    assert failed.exit_code == 1
+    assert failed.exit_code == 2
 
 
 def test_a_client_without_sessions_has_a_short_export(command: Command, settings: Settings) -> None:
@@ -219,6 +219,5 @@ def test_an_output_file_that_cannot_be_written_is_reported(
 
     rejected = command("export", "--id", "1", "--format", "json", "--output", str(file))
 
-    sentence = f"Error: Could not open file '{file}': No such file or directory\n"
-    assert (rejected.exit_code, rejected.stdout, rejected.stderr) == (1, "", sentence)
+    assert_rejected(rejected, f"{file} cannot be written: No such file or directory")
     assert [one.operation for one in audit_rows(settings.database)] == ["export"]  # before any output

@@ -1,13 +1,20 @@
 """Promise: `import` loads a complete file in one transaction or reports its mistakes and loads nothing."""
 
+import asyncio
+import os
+from collections.abc import Iterator
 from pathlib import Path
+from threading import Event, Thread
 
 import orjson
 import pytest
 
-from app.db.interchange.load import reading_users
+from app.cli.common import until_cancelled
+from app.db.drivers.factory import open_database
+from app.db.drivers.interface import Database
+from app.db.interchange.load import importing, reading_users
 from app.settings import Settings
-from tests.callers import run_read
+from tests.callers import load, run_read
 from tests.cli.conftest import Command, assert_rejected
 from tests.db import raw
 from tests.factories import (
@@ -15,6 +22,7 @@ from tests.factories import (
     Record,
     a_caregiver,
     a_client,
+    a_module,
     a_session,
     a_world,
     an_answer_set,
@@ -23,6 +31,7 @@ from tests.factories import (
     lines,
     people,
 )
+from tests.patience import PATIENCE
 
 
 def test_import_loads_and_counts_records(command: Command, settings: Settings, tmp_path: Path) -> None:
@@ -48,6 +57,78 @@ def test_an_empty_file_imports_nothing(command: Command, settings: Settings, tmp
 
     assert (result.exit_code, result.stdout) == (0, "nothing to import\n")
     assert run_read(settings.database, reading_users()) == {}
+
+
+def test_reminders_of_the_past_are_not_sent(command: Command, settings: Settings, tmp_path: Path) -> None:
+    moments = ("2026-11-21T09:00:00Z", "2999-01-01T09:00:00Z")
+    reminders = [
+        {"remindDate": moments[0]},
+        {"remindDate": moments[0], "state": "SCHEDULED"},
+        {"remindDate": moments[0], "state": "SENT"},
+        {"remindDate": moments[1]},
+    ]
+    file = tmp_path / "world.jsonl"
+    file.write_bytes(b"\n".join(lines([*a_world(), an_assignment(9, session=1, reminders=reminders)])))
+
+    assert command("import", str(file)).exit_code == 0
+
+    states = "SELECT state FROM reminder WHERE assignment_id = 9 ORDER BY id"
+    assert raw.run(settings.database, states) == [("SKIPPED",), ("SKIPPED",), ("SENT",), ("SCHEDULED",)]
+
+
+@pytest.mark.sqlite_only
+def test_others_write_while_an_import_waits_for_its_input(
+    command: Command, settings: Settings, tmp_path: Path
+) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    load(settings.database, [a_module(1)])
+    found = []
+
+    def send() -> None:
+        with pipe.open("wb", buffering=0) as file:
+            for number in range(2, 5):
+                file.write(orjson.dumps(a_module(number)) + b"\n" * 100_000)  # more than a pipe holds
+                rename = "UPDATE module SET name = name || '+' WHERE id = 1 RETURNING name"
+                found.append(raw.run(settings.database, rename))
+
+    sender = Thread(target=send)
+    sender.start()
+    result = command("import", str(pipe))
+    sender.join()
+
+    assert (result.exit_code, result.stdout) == (0, "3 modules\n")
+    assert found == [[("Module 1+",)], [("Module 1++",)], [("Module 1+++",)]]
+
+
+@pytest.mark.sqlite_only
+def test_ctrl_c_imports_nothing(database_url: str) -> None:
+    """The lines stop until the command is cancelled, as in a long import."""
+    is_reading, is_cancelled = Event(), Event()
+
+    def given() -> Iterator[bytes]:
+        yield orjson.dumps(a_module(1))
+        is_reading.set()
+        assert is_cancelled.wait(PATIENCE)
+
+    async def cancelled() -> None:
+        db = await open_database(database_url)
+        try:
+            work = asyncio.create_task(importing_until_cancelled(db))
+            await asyncio.to_thread(is_reading.wait, PATIENCE)
+            work.cancel()
+            is_cancelled.set()
+            with pytest.raises(asyncio.CancelledError):
+                await work
+        finally:
+            await db.close()
+
+    async def importing_until_cancelled(db: Database) -> None:
+        await db.write(until_cancelled(importing(given()), asyncio.current_task()))
+
+    asyncio.run(cancelled())
+
+    assert raw.run(database_url, "SELECT count(*) FROM module") == [(0,)]
 
 
 INVALID = {

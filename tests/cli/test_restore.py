@@ -18,7 +18,7 @@ from tests.audit.audit_log import audited
 from tests.callers import load
 from tests.cli.conftest import Command, assert_rejected
 from tests.db import raw
-from tests.factories import a_caregiver, a_world, an_assignment
+from tests.factories import a_caregiver, a_module, a_world, an_assignment
 
 pytestmark = pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
 PRIVATE = "über Nacht"  # in every answer of `a_world`
@@ -259,6 +259,20 @@ def test_ids_assigned_after_the_backup_are_not_reused(
 
     assert added.stdout == "1000003\n"
     assert raw.run(settings.database, "SELECT max(id) FROM event") == [(1_000_001,)]
+
+
+def test_a_database_with_the_largest_id_is_restored(
+    command: Command, settings: Settings, tmp_path: Path
+) -> None:
+    largest = 2**63 - 2
+    load(settings.database, [a_module(largest)])
+    file = tmp_path / "care.backup"
+    command("backup", str(file))
+
+    assert command("restore", str(file)).exit_code == 0
+
+    last = "SELECT seq FROM sqlite_sequence WHERE name = 'module'"
+    assert raw.run(settings.database, last) == [(largest,)]
 
 
 def make_version_0010(url: str) -> None:

@@ -10,6 +10,7 @@ import pytest
 from app.care.homework import Homework, assigning
 from app.care.new_sessions import NewSession, opening
 from app.db.admin.books import importing_books
+from app.db.admin.erasing import erasing
 from app.db.drivers.interface import Database, DatabaseError
 from app.db.interchange.load import ImportRejected, importing
 from app.db.reader.selection import AccessScope
@@ -193,6 +194,28 @@ def test_an_import_and_a_request_may_add_the_same_relationship(database_url: str
 
     known = "SELECT caregiver_id FROM relationship WHERE client_id = 1 ORDER BY 1"
     assert raw.run(database_url, known) == [(1,), (2,)]
+
+
+@on_postgresql
+def test_an_import_waits_for_an_erasure_and_rejects_the_rows_of_the_client(database_url: str) -> None:
+    with pytest.raises(ImportRejected, match="line 1: clientId: client 1 is erased"):
+        with_database(
+            database_url,
+            importing_while_uncommitted(database_url, erasing(1, NOW), [a_session(9, caregiver=2, client=1)]),
+        )
+
+
+@on_postgresql
+def test_an_erasure_waits_for_an_import_and_erases_the_rows_of_the_client(database_url: str) -> None:
+    """The import has read no row yet, and has therefore locked none of the client."""
+
+    async def use(db: Database) -> None:
+        async with uncommitted(database_url, importing([])):
+            erased = asyncio.create_task(db.write(erasing(1, NOW)))
+            assert await until_blocked(database_url, erased)
+        await erased
+
+    with_database(database_url, use)
 
 
 def test_an_import_recomputes_only_the_sessions_of_its_lines(database_url: str) -> None:

@@ -1,6 +1,7 @@
 """On both databases a write runs in one transaction, and a read on one snapshot."""
 
 import asyncio
+import errno
 import sqlite3
 import threading
 from contextlib import closing
@@ -42,6 +43,21 @@ def test_a_failed_write_is_rolled_back_and_the_next_one_works(
     with_database(database_url, use)
 
     assert modules(database_url) == ["next"]
+
+
+@pytest.mark.parametrize("method", ["read", "write"])
+def test_a_full_disk_of_the_caller_is_no_fault_of_the_database(database_url: str, method: str) -> None:
+    def storing() -> Steps[None]:
+        yield COUNT_MODULES, {}
+        yield COUNT_MODULES, {}
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    async def use(db: Database) -> int:
+        with pytest.raises(OSError, match="No space left on device"):
+            await getattr(db, method)(storing())
+        return await db.read(counting())
+
+    assert with_database(database_url, use) == 0
 
 
 def test_a_statement_without_a_value_for_each_parameter_does_not_run(database_url: str) -> None:

@@ -46,7 +46,7 @@ def target(request: pytest.FixtureRequest, migrated_postgresql: str, tmp_path: P
         yield url
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGKILL, -signal.SIGKILL), (signal.SIGINT, 1)])
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGKILL, -signal.SIGKILL), (signal.SIGINT, 2)])
 def test_an_interrupted_copy_leaves_nothing_and_can_be_repeated(
     source: str, target: str, number: signal.Signals, code: int
 ) -> None:

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from sqlalchemy import Boolean, literal, null, select, update
 
-from app.db.admin.tombstones import ROLES, Mark, saving_tombstone, switching
+from app.db.admin.tombstones import LOCK_TOMBSTONES, ROLES, Mark, saving_tombstone, switching
 from app.db.sql import Statement, Steps, id_parameter, insert_if_absent, text_parameter
 from app.db.tables import TombstoneState
 from app.telemetry.wording import OperatorError
@@ -57,6 +57,7 @@ def listing_accounts() -> Steps[list[Account]]:
 
 def switching_account(role: str, user: str, is_disabled: bool, now: datetime) -> Steps[int]:
     """Disables or enables an account. Returns the id of the person."""
+    yield LOCK_TOMBSTONES, {}
     person = yield from finding_owner(role, "user_name", user)
     if person is None:
         raise AccountRejected("there is no such account in this role")

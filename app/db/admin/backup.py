@@ -16,6 +16,7 @@ from app.db.admin.migrate import reject_newer, reject_too_old
 from app.db.admin.tombstones import FIND_TOMBSTONES, Tombstones, tombstones_of
 from app.db.drivers.interface import DatabaseError
 from app.db.drivers.sqlite import check_sqlite, code_of, connect_sqlite
+from app.db.tables import MAX_ID
 
 PAGES_PER_STEP = 1000  # after each step the progress is reported and Ctrl-C is checked
 SKIPPED_IDS = 1_000_000  # so that ids assigned after the backup are not assigned again
@@ -235,7 +236,7 @@ def skip_ids(copy: Path) -> None:
         connection.execute("DELETE FROM sqlite_sequence")
         connection.executemany(
             "INSERT INTO sqlite_sequence (name, seq) VALUES (?, ?)",
-            [(table, last_ids.get(table, 0) + SKIPPED_IDS) for table in tables],
+            [(table, min(last_ids.get(table, 0) + SKIPPED_IDS, MAX_ID - 1)) for table in tables],
         )
         connection.execute("COMMIT")
 

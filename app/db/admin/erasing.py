@@ -12,7 +12,7 @@ from sqlalchemy import or_, select
 
 from app.db.admin.accounts import AccountRejected
 from app.db.admin.migrate import connect_postgres
-from app.db.admin.tombstones import Mark, saving_tombstone
+from app.db.admin.tombstones import LOCK_TOMBSTONES, Mark, saving_tombstone
 from app.db.answers import as_document, read_answers
 from app.db.drivers.citus import using_one_connection
 from app.db.drivers.interface import DatabaseError, is_fault_of_database, reason_of, sqlite_path
@@ -83,9 +83,10 @@ def erasing(client_id: int, now: datetime) -> Steps[Erased]:
     """Erases in one transaction. A repetition erases later data and adds events for new sessions only."""
     values: Values = {"client": client_id, "now": now}
     yield from using_one_connection()
-    yield LOCK_IDEMPOTENCY_KEYS, values  # first, because a change that claims a key locks in the same order
+    yield LOCK_TOMBSTONES, {}  # first, because an import locks the rest in another order
+    yield LOCK_IDEMPOTENCY_KEYS, values  # then these, as a change that claims a key does
     yield LOCK_CLIENT, values
-    yield ERASE_CLIENT, values  # before others, because Citus locks all copies of the row only by a change
+    yield ERASE_CLIENT, values  # because Citus locks all copies of the row only by a change
     sessions: dict[int, list[int]] = defaultdict(list)
     for session_id, caregiver_id in (yield LOCK_SESSIONS_OF_CLIENT, values):
         sessions[caregiver_id].append(session_id)

@@ -21,12 +21,14 @@ from app.db.sql import (
     Steps,
     id_parameter,
     moment_parameter,
+    only_on_postgresql,
     text_parameter,
 )
 from app.db.tables import PEOPLE, TOMBSTONE, TombstoneState
 
 Person = tuple[str, int]  # role and id
 ROLES = {kind.upper(): table for kind, table in PEOPLE.items()}
+TOMBSTONES_LOCK = 4_207_190_213  # an advisory lock
 
 
 class Mark(NamedTuple):
@@ -80,6 +82,8 @@ def save_tombstone(kind: DatabaseKind) -> Insert:
     return saved
 
 
+# An import checks its lines against the tombstones from before them: it and an erasure wait for each other.
+LOCK_TOMBSTONES = only_on_postgresql(f"SELECT pg_advisory_xact_lock({TOMBSTONES_LOCK})")
 FIND_TOMBSTONES = Statement(select(*TOMBSTONE.c["role", "id", "state", "moment"]))
 SAVE_TOMBSTONE = Statement(save_tombstone)
 
@@ -98,6 +102,7 @@ def saving_tombstone(role: str, person: int, mark: Mark) -> Steps[None]:
 
 def merging_tombstones(given: Tombstones) -> Steps[dict[Person, Mark]]:
     """Adds tombstones, and returns all. No new person gets an id of one."""
+    yield LOCK_TOMBSTONES, {}
     stored = yield from reading_tombstones()
     found = merged(stored, given)
     for (role, person), mark in sorted(found.items()):

@@ -208,9 +208,13 @@ class PostgresDatabase:
         try:
             with raising_unavailable():
                 await connection.execute(READ if is_read else self.begin_change)
+            try:
                 async with asyncio.timeout(None if is_read else self.change_seconds):
                     result = await run_steps(connection, self.kind, steps, step)
-                if is_read:
+            except TimeoutError as error:
+                raise DatabaseUnavailable from error
+            if is_read:
+                with raising_unavailable():
                     await connection.execute("COMMIT")
         except BaseException:
             await roll_back(connection)

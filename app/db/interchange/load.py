@@ -2,13 +2,14 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from datetime import datetime
 from typing import NamedTuple
 
 from sqlalchemy import Table, select
 from sqlalchemy.sql.elements import ClauseElement
 
 from app.db.admin.sequences import reserving_ids
-from app.db.admin.tombstones import people_in, reading_tombstones
+from app.db.admin.tombstones import LOCK_TOMBSTONES, people_in, reading_tombstones
 from app.db.drivers.citus import using_one_connection
 from app.db.facts import distribution_key
 from app.db.interchange.import_format import LineRejected
@@ -118,15 +119,26 @@ def reading_users() -> Steps[dict[tuple[str, int], str | None]]:
     return users
 
 
-def importing(lines: Iterable[str | bytes]) -> Steps[dict[str, int]]:
-    """Returns the number of imported lines of each kind. Raises ImportRejected and then imports nothing."""
-    return (yield from importing_numbered(enumerate(lines, 1)))
-
-
-def importing_numbered(lines: Iterable[tuple[int, str | bytes]]) -> Steps[dict[str, int]]:
-    """The same for lines with their numbers, which messages name."""
+def beginning_import() -> Steps[None]:
     yield from using_one_connection()
+    yield LOCK_TOMBSTONES, {}
+
+
+def importing(lines: Iterable[str | bytes], now: datetime | None = None) -> Steps[dict[str, int]]:
+    """Returns the number of imported lines of each kind. Raises ImportRejected and then imports nothing.
+
+    Skips the scheduled reminders of moments until `now`, because the dispatcher would send all of them.
+    """
+    return (yield from importing_numbered(enumerate(lines, 1), now))
+
+
+def importing_numbered(
+    lines: Iterable[tuple[int, str | bytes]], now: datetime | None = None
+) -> Steps[dict[str, int]]:
+    """The same for lines with their numbers, which messages name."""
+    yield from beginning_import()
     collected = yield from reading_ids()
+    collected.now = now or collected.now
     counts: dict[str, int] = defaultdict(int)
     mistakes: list[Mistake] = []
     for number, line in lines:

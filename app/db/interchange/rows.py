@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
+from datetime import UTC, datetime
 from operator import itemgetter
 from typing import Any
 
@@ -26,7 +27,7 @@ from app.db.interchange.import_format import (
 )
 from app.db.sql import Bulk, Values
 from app.db.statements.books import words_of
-from app.db.tables import IMPORTED_TABLES, LINE_TABLES, AssignmentStatus, SaveType
+from app.db.tables import IMPORTED_TABLES, LINE_TABLES, AssignmentStatus, ReminderState, SaveType
 
 
 def columns_of(table: Table) -> tuple[str, ...]:
@@ -58,6 +59,7 @@ class ImportRows:
     """The rows of the lines so far, and the ids and values of the file and of the database."""
 
     def __init__(self) -> None:
+        self.now = datetime.min.replace(tzinfo=UTC)  # reminders before it are not sent anymore
         self.rows: dict[str, list[tuple[Any, ...]]] = defaultdict(list)
         self.known: dict[str, dict[int, Parties | None]] = defaultdict(dict)
         self.rejected: set[tuple[str, int]] = set()
@@ -160,8 +162,10 @@ class ImportRows:
         self.books.add(line.book_id)
         self.attempts[line.id] = (line.attempt, line.status, self.counted(line.book_id, line.score))
         for item in line.reminders:
+            is_late = item.state == ReminderState.SCHEDULED and item.remind_date <= self.now
+            state = ReminderState.SKIPPED if is_late else item.state
             self.rows["reminder"].append(
-                ROW_OF["reminder"]({**values, **vars(item), "assignment_id": line.id})
+                ROW_OF["reminder"]({**values, **vars(item), "assignment_id": line.id, "state": state})
             )
 
     def add_submission(self, line: AnswerSetLine) -> Values:
