@@ -105,14 +105,14 @@ def test_graphiql_runs_a_query_a_mutation_and_a_subscription(served: Served, pag
     page.open(f"{served.url}/graphql")
     page.until(f"{EDITED['operation']}.includes('MyRunningSessions') && {tab('RunningAssignments')}")
     page.until("document.querySelector('.examples') && document.fonts.status === 'loaded'")
+    page.until(f"{HINT}.textContent.startsWith('Run the operation with ')")
     page.save_screenshot(SCREENSHOTS / "graphiql-1-opened.png")
     labels = page.evaluate("[...document.querySelectorAll('.examples button')].map((one) => one.textContent)")
     assert sorted(labels) == sorted(label(one) for one in EXAMPLES)
 
-    assert page.evaluate(f"{HINT}.textContent").startswith("Run the operation with ")
     page.click(RUN)
     queried = response_data(page, "sessions")
-    assert not page.evaluate(HINT)
+    page.until(f"!{HINT}")
     page.save_screenshot(SCREENSHOTS / "graphiql-2-query.png")
     assert queried == send_graphql(served, page, "client", OPERATIONS["MyRunningSessions"])
 

@@ -191,7 +191,7 @@ def test_the_page_says_which_token_the_service_rejected(served: Served, page: Pa
     page.click(token_button("own token"))
     page.until("document.activeElement.closest('.graphiql-editor-tool')")
     page.send("Input.insertText", text="of-my-own")
-    page.click(RUN)
+    run_tab(page, "of-my-own", "request-headers")
     page.until(f"{status}.startsWith('The service rejected the token in Headers')")
     page.save_screenshot(SCREENSHOTS / "graphiql-17-rejected.png")
     page.click(token_button("client"))
@@ -225,6 +225,22 @@ def test_the_query_editor_shows_a_nested_line_unwrapped(served: Served, page: Pa
         "[...document.querySelectorAll('.graphiql-query-editor .view-line')].map((one) => one.textContent)"
     )
     page.until(f"{lines}.some((one) => /assignment.{{1,3}}{{.*}}.*}}/.test(one))")
+
+
+def test_an_event_may_have_a_line_separator(served: Served, page: Page) -> None:
+    """It ends no line of an event stream, although it does in JavaScript."""
+    opened_graphiql(served, page)
+    renaming = "mutation ($input: UpdateSessionInput!) { updateSession(input: $input) { session { title } } }"
+    title = "Sleep\u2028and rest"
+    renamed = send_graphql(served, page, "caregiver", renaming, {"input": {"sessionId": "1", "title": title}})
+    assert renamed == {"updateSession": {"session": {"title": title}}}
+    write_query(page, "subscription { assignmentChanged { session { title } } }")
+    run_tab(page, "assignmentChanged")
+    page.until(f"{LOG_STATUS}.startsWith('Waiting, no event since ')")
+
+    send_graphql(served, page, "caregiver", OPERATIONS["AssignHomework"], {"input": HOMEWORK})
+
+    page.until(f"{RESPONSE}.includes('and rest')")
 
 
 def test_the_events_of_a_subscription_are_listed_and_can_be_held_back(served: Served, page: Page) -> None:
@@ -318,8 +334,8 @@ def test_a_phone_shows_a_long_query_all_tools_and_no_key_that_it_lacks(served: S
     )
     allow_clipboard(served, page)
     opened_graphiql(served, page, 390, 844)
+    page.until(f"{HINT}.textContent === 'Run the operation with ▶'")
     page.save_screenshot(SCREENSHOTS / "graphiql-15-phone.png")
-    assert page.evaluate("document.querySelector('.hint').textContent") == "Run the operation with ▶"
     assert page.evaluate("document.querySelector('.graphiql-query-editor').clientHeight") > 300
     assert page.evaluate("document.querySelectorAll('.graphiql-query-editor .view-line').length") > 12
     page.click(button("Show Examples"))

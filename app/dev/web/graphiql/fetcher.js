@@ -94,7 +94,7 @@ async function* eventsOf(body) {
     const blocks = (rest + text).split("\n\n");
     rest = blocks.pop();
     for (const block of blocks) {
-      const { event: kind, data } = Object.fromEntries(block.split("\n").map((line) => /^(\w*): ?(.*)$/.exec(line).slice(1)));
+      const { event: kind, data } = Object.fromEntries(block.split("\n").map((line) => /^(\w*): ?([^]*)$/.exec(line).slice(1)));
       if (kind) yield { kind, data };
     }
   }

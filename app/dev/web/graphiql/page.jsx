@@ -104,8 +104,10 @@ function NewTab() {
 
 /** In the pane of the response while the tab has none, and no subscription. */
 function Hint() {
-  const { tabs, activeTabIndex, isFetching, subscription } = useGraphiQL(pick("tabs", "activeTabIndex", "isFetching", "subscription"));
-  const pane = document.querySelector(".graphiql-response");
+  const { tabs, activeTabIndex, isFetching, subscription, responseEditor } = useGraphiQL(
+    pick("tabs", "activeTabIndex", "isFetching", "subscription", "responseEditor"),
+  );
+  const pane = responseEditor?.getContainerDomNode().closest(".graphiql-response");
   if (!pane || isFetching || subscription || tabs[activeTabIndex].response) return null;
   return createPortal(<p className="hint">Run the operation with <kbd>{isTouched ? "▶" : formatShortcutForOS(KEY_MAP.runQuery.key)}</kbd></p>, pane);
 }
