@@ -5,6 +5,7 @@ import { type FormEvent, useState } from "react";
 import type { UserErrorCode } from "../made/typescript/graphql.ts";
 import { ASSIGN, CHOICES } from "./operations.ts";
 
+const LATEST = "2999-12-31T23:59"; // of the service; without it, a year can have six digits
 const DAY = 24 * 60 * 60 * 1000;
 
 function textOf(code: UserErrorCode): string {
@@ -20,9 +21,16 @@ function local(moment: number): string {
 }
 
 export function AssignForm() {
-  const choices = useQuery(CHOICES).data;
+  const { data: choices, error: missing, refetch } = useQuery(CHOICES, { notifyOnNetworkStatusChange: true });
   const [key, setKey] = useState(() => crypto.randomUUID());
   const [assign, { data, error, loading }] = useMutation(ASSIGN, { errorPolicy: "all" });
+  if (!choices && missing) {
+    return (
+      <p role="alert">
+        The sessions and books cannot be loaded. <button onClick={() => void refetch()}>Try again</button>
+      </p>
+    );
+  }
   if (!choices) return <p role="status">Loading…</p>;
   const problem = data?.assignHomework.userErrors[0];
 
@@ -60,11 +68,11 @@ export function AssignForm() {
       </fieldset>
       <label className="field">
         Start
-        <input type="datetime-local" name="start" required defaultValue={local(Date.now())} />
+        <input type="datetime-local" name="start" required max={LATEST} defaultValue={local(Date.now())} />
       </label>
       <label className="field">
         End
-        <input type="datetime-local" name="end" required defaultValue={local(Date.now() + 7 * DAY)} />
+        <input type="datetime-local" name="end" required max={LATEST} defaultValue={local(Date.now() + 7 * DAY)} />
       </label>
       <button disabled={loading}>Assign</button>
       {problem && <p role="alert">Not assigned. {textOf(problem.code)}</p>}

@@ -1,7 +1,7 @@
 // One assignment: its feedback, and the draft until it is submitted.
 
 import { useQuery } from "@apollo/client/react";
-import { DraftForm } from "./DraftForm.tsx";
+import { DraftForm, Unsent } from "./DraftForm.tsx";
 import { ASSIGNMENT } from "./operations.ts";
 
 const focus = (heading: HTMLElement | null) => heading?.focus(); // once, because it is always the same function
@@ -27,6 +27,7 @@ export function Assignment({ id }: { id: string }) {
           <blockquote key={id}>{text}</blockquote>
         ))}
       </div>
+      {assignment.status === "COMPLETE" && <Unsent assignment={assignment} />}
       {assignment.status === "PENDING" && <DraftForm assignment={assignment} reload={() => void refetch()} />}
     </article>
   );

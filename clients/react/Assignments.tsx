@@ -22,16 +22,20 @@ export function Assignments({ heading, orderBy, label, state, open, children }: 
   const [openId, setOpenId] = useState<string>();
   const { data, error, fetchMore } = useQuery(ASSIGNMENTS, { variables: { orderBy } });
   const reload = useMemo(() => reloading(client, ASSIGNMENTS, "assignments", { orderBy }), [client, orderBy]);
+  const [isStale, setStale] = useState(false);
   const [after, setAfter] = useState<string>(); // from the first response, which has the state until then
   if (!after && data?.viewer) setAfter(data.viewer.lastEventId);
   const events = useSubscription(CHANGES, {
     variables: { after: after ?? null },
     skip: !after,
     onData: ({ data: { data } }) => {
+      const { what = "", assignmentId } = data?.assignmentChanged ?? {};
+      if (what === "WITHDRAWN" && assignmentId === openId) setOpenId(undefined);
       // The cache has the new state of the assignment. Other changes move it: the loaded pages are fetched again.
-      reload(STAYS.includes(data?.assignmentChanged.what ?? "")).catch(console.error);
+      update(STAYS.includes(what));
     },
   });
+  const update = (isInPlace = false) => void reload(isInPlace).then(() => setStale(false), () => setStale(true));
   if (!data) return error ? <p role="alert">The homework cannot be loaded.</p> : <p role="status">Loading…</p>;
   const { nodes, pageInfo, totalCount } = data.assignments;
   return (
@@ -40,6 +44,11 @@ export function Assignments({ heading, orderBy, label, state, open, children }: 
         <h1 id="heading">{heading}</h1>
         {children}
         {events.error && <p role="alert">Changes are no longer shown. Reload the page.</p>}
+        {isStale && (
+          <p role="alert">
+            This list could not be updated. <button onClick={() => update()}>Try again</button>
+          </p>
+        )}
         <p role="status">{`${nodes.length} of ${totalCount}`}</p>
         <ul>
           {nodes.map((row) => (

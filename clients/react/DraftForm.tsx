@@ -1,10 +1,10 @@
 // Saves a draft or submits it. If another window saved it first, the person sees both texts and chooses.
 
 import { useMutation } from "@apollo/client/react";
-import { useState } from "react";
 import type { AssignmentQuery, DraftFragment, UserErrorCode } from "../made/typescript/graphql.ts";
 import { Field } from "./Field.tsx";
 import { SAVE_DRAFT, SUBMIT } from "./operations.ts";
+import { unsaved } from "./unsaved.ts";
 
 type Answers = Record<string, string>; // by question id
 
@@ -13,13 +13,10 @@ interface Edit {
   answers: Answers;
   revision: number;
   key: string;
+  isSubmitting?: boolean;
 }
 
-/** By assignment, until they are saved: also while another assignment is open or the person signs in again. */
-const edits = new Map<string, Edit>();
-addEventListener("beforeunload", (event) => {
-  if (edits.size) event.preventDefault(); // the browser asks whether to leave the page
-});
+const edits = unsaved<Edit>(); // by assignment
 
 const edited = (answers: Answers, revision = 0): Edit => ({ answers, revision, key: crypto.randomUUID() });
 
@@ -35,29 +32,28 @@ function textOf(code: UserErrorCode): string {
 }
 
 interface Props {
-  assignment: NonNullable<AssignmentQuery["assignment"]>;
+  assignment: Shown;
   reload: () => void;
 }
 
+type Shown = NonNullable<AssignmentQuery["assignment"]>;
+
 export function DraftForm({ assignment: { id: assignmentId, book, draft: stored }, reload }: Props) {
-  const [edit, show] = useState(edits.get(assignmentId)); // without it, the form shows the stored draft, which events update
+  const edit = edits.use(assignmentId); // without it, the form shows the stored draft, which events update
   const [save, saved] = useMutation(SAVE_DRAFT, { errorPolicy: "all" });
   const [submit, submitted] = useMutation(SUBMIT, { errorPolicy: "all" });
   const { data, error, loading } = submitted.called ? submitted : saved;
   const answers = edit?.answers ?? answersOf(stored);
   const result = data?.payload;
   const isConflict = result?.userErrors.some(({ code }) => code === "DRAFT_CONFLICT");
+  const theirs = result?.draft ?? null; // null after a submission that was reopened
   const problems = isConflict ? [] : (result?.userErrors ?? []);
 
-  function setEdit(latest?: Edit) {
-    if (latest) edits.set(assignmentId, latest);
-    else edits.delete(assignmentId);
-    show(latest);
-  }
+  const setEdit = (latest?: Edit) => edits.set(assignmentId, latest);
 
   async function send(isFinal: boolean, sent = edit ?? edited(answers, stored?.revision)) {
     reset();
-    setEdit(sent);
+    setEdit({ ...sent, isSubmitting: isFinal });
     const input = {
       assignmentId,
       answers: Object.entries(sent.answers).map(([questionId, answer]) => ({ questionId, answer })),
@@ -66,9 +62,9 @@ export function DraftForm({ assignment: { id: assignmentId, book, draft: stored 
     // If no response arrives, the next attempt has the same key: the service executes it once.
     const context = { headers: { "Idempotency-Key": `${isFinal ? "submit" : "save"}-${sent.key}` } };
     const { data } = await (isFinal ? submit : save)({ variables: { input }, context });
-    if (!data || data.payload.userErrors.length) return;
-    const revision = data.payload.draft?.revision; // also the base of what was typed during the save
     const latest = edits.get(assignmentId);
+    if (!data || data.payload.userErrors.length) return setEdit(latest && { ...latest, isSubmitting: false });
+    const revision = data.payload.draft?.revision; // also the base of what was typed during the save
     setEdit(latest && latest.key !== sent.key ? edited(latest.answers, revision) : undefined);
   }
 
@@ -99,11 +95,11 @@ export function DraftForm({ assignment: { id: assignmentId, book, draft: stored 
           onChange={(value) => setEdit(edited({ ...answers, [question.id]: value }, (edit ?? stored)?.revision))}
         />
       ))}
-      {isConflict && result?.draft ? (
+      {isConflict ? (
         <section role="alert">
-          <h3>Another window saved this draft</h3>
-          <Differences questions={book.questions} mine={answers} theirs={answersOf(result.draft)} />
-          <button type="button" onClick={() => void send(false, edited(answers, result.draft?.revision))}>
+          <h3>{theirs ? "Another window saved this draft" : "The saved draft no longer exists"}</h3>
+          <Differences questions={book.questions} mine={answers} theirs={answersOf(theirs)} />
+          <button type="button" onClick={() => void send(false, edited(answers, theirs?.revision))}>
             Save mine
           </button>
           <button type="button" onClick={takeTheirs}>
@@ -122,6 +118,28 @@ export function DraftForm({ assignment: { id: assignmentId, book, draft: stored 
       {error && <p role="alert">Not saved. Check the connection and try again.</p>}
       <p role="status">{loading ? "Saving…" : edit ? "Not saved yet" : result ? "Saved" : ""}</p>
     </form>
+  );
+}
+
+/** What was typed here after another window has submitted the homework. */
+export function Unsent({ assignment: { id, book } }: { assignment: Shown }) {
+  const edit = edits.use(id);
+  if (!edit || edit.isSubmitting) return null;
+  return (
+    <section role="alert">
+      <h3>This was typed here and not sent</h3>
+      <dl>
+        {book.questions.map((question) => (
+          <div key={question.id}>
+            <dt>{question.text}</dt>
+            <dd>{edit.answers[question.id] || "(empty)"}</dd>
+          </div>
+        ))}
+      </dl>
+      <button type="button" onClick={() => edits.set(id)}>
+        Discard it
+      </button>
+    </section>
   );
 }
 

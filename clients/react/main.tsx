@@ -1,6 +1,6 @@
 // Signs the person in, connects to the service and shows the page of the role.
 
-import type { ApolloClient } from "@apollo/client";
+import { type ApolloClient, CombinedGraphQLErrors, type ErrorLike } from "@apollo/client";
 import { ApolloProvider, useQuery } from "@apollo/client/react";
 import { StrictMode, useEffect, useState } from "react";
 import { createRoot } from "react-dom/client";
@@ -20,9 +20,10 @@ function App() {
 
   useEffect(() => {
     if (!token) return undefined;
+    let isCurrent = true; // a late response must not end the session of the next token
     // With an identity provider: apollo(url, tokenFrom(fetchToken)).
     const { client, close } = apollo(url, async (rejected) => {
-      if (rejected) {
+      if (rejected && isCurrent) {
         setRejected(true);
         setToken(undefined);
       }
@@ -30,6 +31,7 @@ function App() {
     });
     setClient(client);
     return () => {
+      isCurrent = false;
       setClient(undefined);
       close();
     };
@@ -46,8 +48,13 @@ function App() {
 
 function PageOfRole() {
   const { data, error } = useQuery(VIEWER);
-  if (!data?.viewer) return error ? <p role="alert">The service cannot be reached.</p> : <p role="status">Loading…</p>;
+  if (!data?.viewer) return error ? <p role="alert">{textOf(error)}</p> : <p role="status">Loading…</p>;
   return data.viewer.role === "CAREGIVER" ? <Caregiving /> : <Homework />;
+}
+
+function textOf(error: ErrorLike): string {
+  const isForbidden = CombinedGraphQLErrors.is(error) && error.errors.some((one) => one.extensions?.["code"] === "FORBIDDEN");
+  return isForbidden ? "There is no enabled account for this token." : "The service cannot be reached.";
 }
 
 function SignIn({ isRejected, onSignIn }: { isRejected: boolean; onSignIn: (token: string) => void }) {

@@ -34,7 +34,7 @@ export const ASSIGNMENTS = graphql(`
 
 export const CHANGES = graphql(`
   subscription AssignmentChanges($after: ID) {
-    assignmentChanged(after: $after) { id what assignment { ...Row } }
+    assignmentChanged(after: $after) { id what assignmentId assignment { ...Row } }
   }
 `);
 

@@ -94,6 +94,23 @@ for (const name of ["Apollo Client", "graphql-sse"]) {
   });
 }
 
+test("graphql-ws: a subscription that exceeds a limit begins when it no longer does", async () => {
+  const heard = new Heard();
+  const client = overSocket(graphql, async () => caregiver);
+  const none = { next: () => {}, error: assert.fail, complete: () => {} };
+  const query = "subscription { assignmentChanged { id } }";
+  const others = Array.from({ length: 100 }, () => client.subscribe({ query }, none)); // as many as a websocket may have
+  const rejected = new Promise((tell) => client.on("message", ({ type }) => type === "error" && tell()));
+  const stop = listen(client, heard.tell, assert.fail);
+  await rejected;
+
+  others.pop()();
+
+  await whileAssigning(heard.next());
+  stop();
+  await client.dispose();
+});
+
 for (const name of ["unsubscribe", "dispose"]) {
   test(`graphql-sse: ${name} ends a stream whose token was renewed, also before its next event`, async () => {
     const first = await endingSoon(SECONDS);

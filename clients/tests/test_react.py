@@ -39,6 +39,10 @@ QUESTION = "query ($id: ID!) { assignment(id: $id) { book { questions { id } } }
 REOPEN = (
     "mutation ($input: ReopenAssignmentInput!) { reopenAssignment(input: $input) { userErrors { code } } }"
 )
+WITHDRAW = (
+    "mutation ($input: WithdrawAssignmentInput!) {"
+    " withdrawAssignment(input: $input) { userErrors { code } } }"
+)
 FEEDBACK = "mutation ($input: GiveFeedbackInput!) { giveFeedback(input: $input) { userErrors { code } } }"
 
 
@@ -96,18 +100,27 @@ def assign(*books: str) -> None:
     assert sent == {"assignHomework": {"userErrors": []}}
 
 
-def submit(id: str, text: str) -> None:
+def submit(id: str, text: str, revision: int = 0) -> None:
     """Answers the only question."""
     [question] = send(QUESTION, {"id": id})["assignment"]["book"]["questions"]
     answers = [{"questionId": question["id"], "answer": text}]
-    sent = send(SUBMIT, {"input": {"assignmentId": id, "answers": answers}}, CLIENT)
+    sent = send(SUBMIT, {"input": {"assignmentId": id, "answers": answers, "revision": revision}}, CLIENT)
     assert sent == {"submitAnswers": {"userErrors": []}}
 
 
+def reopen(id: str) -> None:
+    sent = send(REOPEN, {"input": {"assignmentId": id}})
+    assert sent == {"reopenAssignment": {"userErrors": []}}
+
+
 def ending_soon(token: str, seconds: int) -> str:
+    return with_claims(token, exp=int(time()) + seconds)
+
+
+def with_claims(token: str, **changed: Any) -> str:
     key = Path(os.environ["SERVICE_PID"]).with_name("development-key.pem").read_bytes()
     claims = jwt.decode(token, options={"verify_signature": False})
-    return jwt.encode(claims | {"exp": int(time()) + seconds}, key, "RS256", jwt.get_unverified_header(token))
+    return jwt.encode(claims | changed, key, "RS256", jwt.get_unverified_header(token))
 
 
 def button(text: str) -> str:
@@ -307,8 +320,7 @@ def test_an_open_submission_shows_each_attempt_when_it_arrives(built: str, page:
 
     submit(assignment["id"], "The moon")
     page.until("document.querySelector('article dd').innerText === 'The moon'")
-    sent = send(REOPEN, {"input": {"assignmentId": assignment["id"]}})
-    assert sent == {"reopenAssignment": {"userErrors": []}}
+    reopen(assignment["id"])
     page.until("document.querySelector('article').innerText.includes('Not submitted yet.')")
     submit(assignment["id"], "The stars")
     page.until("document.querySelector('article dd').innerText === 'The stars'")
@@ -331,6 +343,73 @@ def test_an_open_submission_shows_each_attempt_when_it_arrives(built: str, page:
     page.until(f"{role('status')}.endsWith('Saved')")
     assert page.evaluate(f"{text}.value") == "Well done. Keep going."
     assert faults(page) == []
+
+
+def test_feedback_that_was_typed_stays_while_another_row_is_open(built: str, page: Page) -> None:
+    assign("4", "2")
+    [newest] = send(LATEST)["assignments"]["nodes"]
+    send(WITHDRAW, {"input": {"assignmentId": newest["id"]}})
+    [assignment] = send(LATEST)["assignments"]["nodes"]
+    submit(assignment["id"], "The sea")
+    text = "document.querySelector('article textarea')"
+    may_leave = "dispatchEvent(new Event('beforeunload', { cancelable: true }))"
+    sign_in(page, built, CAREGIVER)
+
+    page.click(button(f"{FIRST}, Jonas Berg Submitted"))
+    page.until("document.querySelector('article dd').innerText === 'The sea'")
+    write(page, text, "Well done.")
+    page.click(button("Evening routine, Jonas Berg Due"))
+    page.until("document.querySelector('article').innerText.includes('Not submitted yet.')")
+    page.click(button(f"{FIRST}, Jonas Berg Submitted"))
+    page.until(f"{text}.value === 'Well done.'")
+    assert page.evaluate(may_leave) is False
+
+    page.click(button("Give feedback"))
+    page.until(f"{role('status')}.endsWith('Saved')")
+    assert page.evaluate(may_leave) is True
+    reopen(assignment["id"])
+    submit(assignment["id"], "The lake")
+    page.until("document.querySelector('article dd')?.innerText === 'The lake'")
+    assert page.evaluate(f"{role('status')}.endsWith('Saved') || {text}.value") == ""
+    assert faults(page) == []
+
+
+def test_what_was_typed_is_shown_when_the_homework_was_submitted_elsewhere(built: str, page: Page) -> None:
+    assign("4")
+    [assignment] = send(LATEST)["assignments"]["nodes"]
+    sign_in(page, built)
+    page.until(button("Show more"))
+    page.evaluate(f"{button('Show more')}.click()")
+    page.until(f"!{button('Show more')}")
+    rows = "[...document.querySelectorAll('li button')]"
+    page.click(f"{rows}.findLast((one) => one.textContent.startsWith('{FIRST} Not started'))")
+    page.until("document.querySelector('article textarea')")
+    text = "document.querySelector('article textarea')"
+    write(page, text, "The hill")
+    page.click(button("Save draft"))
+    page.until(f"{role('status')}.endsWith('Saved')")
+    write(page, text, "The valley")
+
+    submit(assignment["id"], "The tree", revision=1)
+    page.until(f"{role('alert')}.includes('This was typed here and not sent')")
+    assert page.evaluate(f"{role('alert')}.includes('The valley')")
+    reopen(assignment["id"])
+    page.until(f"{text}.value === 'The valley'")
+    page.click(button("Save draft"))
+    page.until(f"{role('alert')}.includes('The saved draft no longer exists')")
+    page.click(button("Save mine"))
+    page.until(f"{role('status')}.endsWith('Saved') && !{role('alert')}")
+
+    sent = send(WITHDRAW, {"input": {"assignmentId": assignment["id"]}})
+    assert sent == {"withdrawAssignment": {"userErrors": []}}
+    page.until("!document.querySelector('article')")
+    assert faults(page) == []
+
+
+def test_a_person_without_an_account_learns_why(built: str, page: Page) -> None:
+    sign_in(page, built, with_claims(CLIENT, user_name="new"))
+
+    page.until(f"{role('alert')} === 'There is no enabled account for this token.'")
 
 
 def test_a_rejected_token_asks_the_person_to_sign_in_again(built: str, page: Page) -> None:
