@@ -18,6 +18,7 @@ from app.db.sql import (
     Bulk,
     DatabaseKind,
     FastPath,
+    FastRead,
     LongWork,
     Step,
     Steps,
@@ -155,7 +156,7 @@ class Watched:
 
 def collecting(steps: Steps[Result], seen: list[Step]) -> Steps[Result]:
     def collect(step: Step) -> Step:
-        if step is DATABASE_KIND or isinstance(step, FastPath | LongWork):
+        if step is DATABASE_KIND or isinstance(step, FastRead | FastPath | LongWork):
             return step
         if isinstance(step, Bulk | Together) or list(step[1]) != ["user"]:
             seen.append(step)

@@ -1,6 +1,7 @@
 """Answers: one draft per assignment, which only the client reads, and one submission per attempt."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import NamedTuple
@@ -10,6 +11,7 @@ from sqlalchemy import ColumnElement, FromClause, or_
 from app.care.assignments import (
     NOT_WITHDRAWN,
     LockedAssignment,
+    assignment_of,
     emitting_event,
     is_of_client,
     is_submitted_since,
@@ -19,7 +21,7 @@ from app.care.assignments import (
 )
 from app.care.bounds import ANSWER_BYTES, check_required, length_of
 from app.care.context import Context, Role, read_one
-from app.care.errors import DraftConflict, WrongState
+from app.care.errors import CareError, DraftConflict, WrongState
 from app.care.questions import (
     GivenAnswer,
     Question,
@@ -32,10 +34,10 @@ from app.care.questions import (
 )
 from app.db.answers import Answer, as_document, read_answers
 from app.db.audit.records import DRAFTS
-from app.db.reader.access import is_final, is_own_draft
+from app.db.reader.access import is_final, is_own_draft, scope_values
 from app.db.reader.reads import Page, Row, get_rows, list_rows
 from app.db.reader.selection import AccessScope, PageRequest, Selection, Where
-from app.db.sql import Steps, Together, repeatable
+from app.db.sql import FastPath, FastRead, Steps, Together, Values, repeatable
 from app.db.statements.answers import (
     ADD_SET,
     DROP_DRAFT,
@@ -46,6 +48,7 @@ from app.db.statements.answers import (
 )
 from app.db.statements.assignments import COMPLETE, SKIP_REMINDERS
 from app.db.statements.events import INSERT_ASSIGNMENT_EVENTS
+from app.db.statements.fast_paths import FIND_FOR_ANSWERS, SAVE_ON_FAST_PATH
 from app.db.statements.sessions import COUNT_COMPLETE
 from app.db.tables import Actor, AnswerSet, AssignmentStatus, EventKind, SaveType
 
@@ -128,41 +131,81 @@ async def save_answers(
 
 @repeatable
 def saving(access: AccessScope, answers: Answers, save_type: SaveType) -> Steps[int]:
-    locked, draft, last_revision, questions, new_id = yield from locking_for_answers(access, answers)
-    reject_unless_answerable(locked, questions)
-    given = match_answers(questions, answers.given)
-    revision = (answers.revision or last_revision) + 1
-    was_next = draft is not None and draft.revision == revision
-    if draft is not None and was_next and is_stored(draft.answers, given):
-        return draft.id  # a retry of the last save
-    reject_stale(draft, answers.revision)
-    about = {"save_type": save_type, "attempt": locked.attempt, "revision": revision}
-    values = {**locked.values, **about, "answers": document_of(questions, given)}
-    draft_id = draft.id if draft else new_id
-    values |= {"answer_set": draft_id, "submitted": None, "score": None}
-    event = {"event": EventKind.DRAFT_SAVED, "actor": Actor.CLIENT, DRAFTS: [draft_id]}
-    saved = (SAVE_DRAFT if draft else ADD_SET, values)
-    yield Together((saved, (INSERT_ASSIGNMENT_EVENTS, {**locked.values, **event})), is_last=True)
-    return draft_id
+    found = (yield from finding_for_answers(access, answers)) if answers.revision else None
+    if found is not None and found.draft is not None:
+        values = None
+        with suppress(CareError):  # the draft is locked and then rejected
+            values = draft_to_store(found, answers, save_type)
+        if values is not None:
+            values["last"] = found.draft.revision
+            statement, recorded = SAVE_ON_FAST_PATH
+            if (yield FastPath(statement, recorded, values, (values,))):
+                return found.draft.id
+    found = yield from locking_for_answers(access, answers)
+    values = draft_to_store(found, answers, save_type)
+    if found.draft is not None and values is None:
+        return found.draft.id
+    assert values is not None
+    saved = (SAVE_DRAFT if found.draft else ADD_SET, values)
+    yield Together((saved, (INSERT_ASSIGNMENT_EVENTS, values)), is_last=True)
+    return int(values["answer_set"])
 
 
 class Answerable(NamedTuple):
-    """A locked assignment with what its answers are checked against."""
+    """An assignment with what its answers are checked against."""
 
     locked: LockedAssignment
     draft: Draft | None
     last_revision: int  # of earlier attempts, whose drafts a device may still show: revisions continue
     questions: list[Question]
-    new_id: int  # for an answer set
+    new_id: int  # for an answer set; None if it was not locked
+
+
+def finding_for_answers(access: AccessScope, answers: Answers) -> Steps[Answerable | None]:
+    """The assignment without a lock, for a fast path. None if it does not exist, or where there is none."""
+    values = {**scope_values(access), "assignment": answers.assignment_id, "number": 0}
+    for _, *row in (yield FastRead(FIND_FOR_ANSWERS, values)):
+        if row[0] is not None:
+            return answerable_of(assignment_of(row, values))
+    return None
 
 
 def locking_for_answers(access: AccessScope, answers: Answers) -> Steps[Answerable]:
     locked = yield from locking_assignment(access, answers.assignment_id, statement=LOCK_FOR_ANSWERS)
-    *draft, last_revision, questions, new_id = locked.other_columns
+    found = answerable_of(locked)
+    return found if found.new_id is not None else found._replace(new_id=(yield TAKE_SET_ID, {})[0][0])
+
+
+def answerable_of(assignment: LockedAssignment) -> Answerable:
+    *draft, last_revision, questions, new_id = assignment.other_columns
     stored = Draft(*draft) if draft[0] is not None else None
-    if new_id is None:
-        new_id = (yield TAKE_SET_ID, {})[0][0]
-    return Answerable(locked, stored, last_revision or 0, read_questions(questions), new_id)
+    return Answerable(assignment, stored, last_revision or 0, read_questions(questions), new_id)
+
+
+def draft_to_store(found: Answerable, answers: Answers, save_type: SaveType) -> Values | None:
+    """The parameters of the statements that store the draft. None if it is stored, by the same save."""
+    assignment, draft, last_revision, questions, new_id = found
+    reject_unless_answerable(assignment, questions)
+    given = match_answers(questions, answers.given)
+    revision = (answers.revision or last_revision) + 1
+    was_next = draft is not None and draft.revision == revision
+    if draft is not None and was_next and is_stored(draft.answers, given):
+        return None
+    reject_stale(draft, answers.revision)
+    draft_id = draft.id if draft else new_id
+    return {
+        **assignment.values,
+        "answer_set": draft_id,
+        "save_type": save_type,
+        "attempt": assignment.attempt,
+        "revision": revision,
+        "submitted": None,
+        "score": None,
+        "answers": document_of(questions, given),
+        "event": EventKind.DRAFT_SAVED,
+        "actor": Actor.CLIENT,
+        DRAFTS: [draft_id],
+    }
 
 
 def reject_unless_answerable(locked: LockedAssignment, questions: Sequence[Question]) -> None:

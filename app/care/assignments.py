@@ -226,17 +226,23 @@ def locking_assignment(
     found = yield statement, values
     if not found:
         raise NotFound(what, member)
-    caregiver, client, session, start, end, status, attempt, is_closed, opens, *others = found[0]
-    values |= {"caregiver": caregiver, "client": client, "session": session, "assignments": [assignment_id]}
+    return assignment_of(found[0], values)
+
+
+def assignment_of(row: Sequence[Any], values: Values) -> LockedAssignment:
+    """Of a row of `select_assignment`, perhaps with other columns. Adds the ids of the row to `values`."""
+    caregiver, client, session, start, end, status, attempt, is_closed, opens, *others = row
+    named = {"caregiver": caregiver, "client": client, "session": session}
+    values |= {**named, "assignments": [values["assignment"]]}
     return LockedAssignment(
         id=values["assignment"],
         values=values,
-        now=access.now,
+        now=values["now"],
         start_date=known_moment(start),
         end_date=as_moment(end),
         status=AssignmentStatus(status),
         attempt=attempt,
-        session_state=time_state(bool(is_closed), known_moment(opens), access.now),
+        session_state=time_state(bool(is_closed), known_moment(opens), values["now"]),
         other_columns=others,
     )
 

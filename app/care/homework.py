@@ -26,7 +26,7 @@ from app.db.statements.assignments import (
     TAKE_NEW_IDS,
 )
 from app.db.statements.events import INSERT_ASSIGNMENT_EVENTS
-from app.db.statements.homework import ASSIGN_ON_FAST_PATH
+from app.db.statements.fast_paths import ASSIGN_ON_FAST_PATH
 from app.db.tables import Actor, Assignment, EventKind, TimeState
 
 MAX_BOOKS = 50

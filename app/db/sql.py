@@ -183,6 +183,11 @@ class Batchable(OnlyStatement):
     exactly one row, whose first column is the parameter NUMBER: the place of the request in the batch."""
 
 
+class FastRead(Batchable):
+    """A read for a FastPath, before its change. It returns no row inside a transaction and on other databases
+    than PostgreSQL."""
+
+
 class FastPath(NamedTuple):
     """A change by one statement, which PostgreSQL runs in a batch and commits. Its row begins with NUMBER and
     the client of the added events, or NULL if it changed nothing. The step returns that row if the change was
@@ -192,6 +197,7 @@ class FastPath(NamedTuple):
     statement: Statement
     recorded: Statement  # the same with an audit record, whose parameters begin with `record_`
     values: Values
+    events: tuple[Values, ...] = ()  # that name the rows of the record, unless the statement does
 
 
 class Together(NamedTuple):
@@ -210,7 +216,7 @@ class LongWork(NamedTuple):
 
 DATABASE_KIND: Any = object()  # this step returns the kind of the database
 
-Step = tuple[Statement, Values] | Together | Bulk | FastPath | LongWork
+Step = tuple[Statement, Values] | Together | Bulk | FastRead | FastPath | LongWork
 Result = TypeVar("Result")
 P = ParamSpec("P")
 # A generator that yields the next statement and receives its rows. It knows no connection, thread or loop.

@@ -78,7 +78,7 @@ SAVE = "mutation($input: SaveAnswersInput!) { saveAnswers(input: $input) { userE
 SUBMIT = "mutation($input: SubmitAnswersInput!) { submitAnswers(input: $input) { userErrors { code } } }"
 
 
-def test_saving_and_submitting_answers_are_four_round_trips(gateway: Gateway, sent: list[str]) -> None:
+def test_saving_and_submitting_answers_are_few_round_trips(gateway: Gateway, sent: list[str]) -> None:
     client = gateway.as_client(1)
     client.data("{ viewer { client { name } } }")  # looks up the account
     take(gateway, sent)
@@ -91,7 +91,9 @@ def test_saving_and_submitting_answers_are_four_round_trips(gateway: Gateway, se
     ):
         [payload] = client.data(query, input=given).values()
         assert payload["userErrors"] == []
-        assert take(gateway, sent) == ["BEGIN", "SELECT", "WITH", "COMMIT"], what
+        is_fast = what == "next draft"
+        trips = ["SELECT", "WITH"] if is_fast else ["BEGIN", "SELECT", "WITH", "COMMIT"]
+        assert take(gateway, sent) == trips, what
 
 
 def test_a_statement_has_one_plan_for_all_values(gateway: Gateway) -> None:

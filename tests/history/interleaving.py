@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from app.db.drivers.batches import BatchItem, run_batch
 from app.db.drivers.interface import Database, DatabaseUnavailable
 from app.db.drivers.postgres import CONFLICTS, raising_unavailable, run_step
-from app.db.sql import FastPath, OnlyStatement, Repeatable, Steps
+from app.db.sql import FastPath, FastRead, OnlyStatement, Repeatable, Steps
 
 Result = TypeVar("Result")
 WAITS = "SELECT EXISTS (SELECT FROM unnest(pg_blocking_pids($1)) AS pid WHERE pid <> ALL ($2))"
@@ -51,8 +51,9 @@ class SteppedDatabase:
     async def perform(self, steps: Steps[Result]) -> Result:
         try:
             step = next(steps)
-            while isinstance(step, FastPath):
-                step = steps.send(await self.run_fast_path(step))
+            while isinstance(step, FastRead | FastPath):
+                running = self.run_fast_path if isinstance(step, FastPath) else self.run_fast_read
+                step = steps.send(await running(step))
         except StopIteration as end:
             self.fast_paths += 1
             return end.value  # type: ignore[no-any-return]
@@ -73,6 +74,11 @@ class SteppedDatabase:
         except BaseException:
             await transaction.rollback()
             raise
+
+    async def run_fast_read(self, step: FastRead) -> list[Any]:
+        await self.wait()
+        compiled = step.statement.for_("postgresql")
+        return list(await self.connection.fetch(compiled.sql, *compiled.values(step.values)))
 
     async def run_fast_path(self, step: FastPath) -> list[Any]:
         """Returns the row, as the driver does."""

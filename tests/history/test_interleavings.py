@@ -32,7 +32,7 @@ from app.care.homework import Homework, assign_homework
 from app.care.sessions import close_session
 from app.db.drivers.factory import open_database
 from app.db.drivers.interface import Database
-from app.db.statements import homework as statements
+from app.db.statements import fast_paths as statements
 from app.events.outbox import reminding
 from tests.callers import load
 from tests.care.actions import answers_of, as_caregiver, as_client, outcome_of
@@ -55,7 +55,8 @@ from tests.history.life import (
 from tests.history.looks import Look
 
 SOME = 4  # orders of each pair
-PENDING, COMPLETE, NEW, NEWER, NEWEST = 1, 2, 3, 4, 5  # the starts of the assignments
+PENDING, COMPLETE, DRAFTED, NEW, NEWER, NEWEST = 1, 2, 3, 4, 5, 6  # the starts of the assignments
+STORED = (PENDING, COMPLETE, DRAFTED)
 DUE = moment(6)  # a reminder of the pending assignment
 CHANGES = {
     "assign": ("assign", NEW, 40),
@@ -76,11 +77,19 @@ CHANGES = {
     "withdraw after reopening": ("withdraw", COMPLETE),
     "fire": ("fire", PENDING),
 }
+OF_DRAFTS = {
+    "save again": ("save", DRAFTED, "Again", 1),
+    "save again with another text": ("save", DRAFTED, "Another", 1),
+    "submit the draft": ("submit", DRAFTED, "1", 1),
+    "withdraw the draft": ("withdraw", DRAFTED),
+}
 PAIRS = [
     (one, other)
     for one, other in combinations_with_replacement(CHANGES, 2)
     if one != other or CHANGES[one][0] != "assign"  # the start of an assignment is its name here
 ]
+PAIRS += [*combinations_with_replacement(OF_DRAFTS, 2), *((one, "close") for one in OF_DRAFTS)]
+CHANGES |= OF_DRAFTS
 ASSIGNMENTS = """SELECT id, start_date, end_date, status, feedback_status, attempt, score, withdraw_date
     FROM assignment WHERE session_id = $1 ORDER BY id"""
 ANSWER_SETS = """SELECT one.assignment_id, save_type, attempt, revision, answers, one.score, text
@@ -93,30 +102,36 @@ EVENTS = "SELECT kind, assignment_id FROM event WHERE session_id = $1 ORDER BY i
 
 
 def sessions(number: int) -> list[Record]:
-    """Of caregiver 1 with client 1. Assignment 9 of session 5 is pending, assignment 10 complete."""
+    """Of caregiver 1 with client 1. Of session 5 assignment 13 is pending, 14 complete; 15 has a draft."""
     made: list[Record] = a_catalogue()
     began = {"startDate": BEGIN - MINUTE, "createDate": BEGIN - MINUTE}
     for session in range(1, number + 1):
         made.append(a_session(session, **began))
-        for start in (PENDING, COMPLETE):
+        for start in STORED:
             dates = {"assignDate": BEGIN, "startDate": moment(start), "endDate": moment(30)}
             submitted = {"status": "COMPLETE", "submitDate": LATER, "score": 2} if start == COMPLETE else {}
             due = [{"remindDate": DUE}] if start == PENDING else []
             made.append(an_assignment(id_of(session, start), session, reminders=due, **dates, **submitted))
         answers = [{"questionText": "How strongly?", "answer": "2"}]
-        made.append(an_answer_set(session, id_of(session, COMPLETE), submitDate=LATER, answers=answers))
+        made.append(an_answer_set(2 * session, id_of(session, COMPLETE), submitDate=LATER, answers=answers))
+        draft = {"saveType": "DRAFT", "revision": 1, "answers": [{**answers[0], "answer": "Draft"}]}
+        made.append(an_answer_set(2 * session - 1, id_of(session, DRAFTED), **draft))
     return made
 
 
 def id_of(session: int, start: int) -> int:
-    return 2 * session - 2 + start
+    return 3 * session - 3 + start
 
 
 def life_of(session: int) -> Life:
     life = Life()
     life.open(session, (1, 1), BEGIN - MINUTE)
     life.title = f"Session {session}"
-    for change in (("assign", PENDING, 30), ("assign", COMPLETE, 30), ("submit", COMPLETE, "2", 0)):
+    for change in (
+        *(("assign", start, 30) for start in STORED),
+        ("submit", COMPLETE, "2", 0),
+        ("save", DRAFTED, "Draft", 0),
+    ):
         assert made(change, session)(life) == "DONE"
     life.homework[COMPLETE].last_revision = 0  # imported submissions have none
     life.homework[PENDING].reminders = [(DUE, "SCHEDULED")]
@@ -144,7 +159,7 @@ async def perform(change: Sequence[Any], session: int, db: Database) -> str:
     elif verb == "close":
         done = close_session(caregiver, session, None)
     elif verb == "give":
-        done = give_feedback(caregiver, FeedbackInput(session, *arguments[2:]))
+        done = give_feedback(caregiver, FeedbackInput(2 * session, *arguments[2:]))
     else:
         number, others = id_of(session, arguments[0]), arguments[1:]
         if verb == "extend":

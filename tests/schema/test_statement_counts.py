@@ -258,7 +258,9 @@ def test_saving_and_submitting_run_few_statements(gateway: Gateway) -> None:
     assert counted == {
         "first draft": (4, 2),
         "the same again": (1, 1),
-        "next draft": (4, 2),
+        "next draft": (4, 2)
+        if gateway.settings.database.startswith("sqlite:")
+        else (0, 0),  # on the fast path
         "stale draft": (1, 1),
         "submission of a draft": (8, 2),
         "submission without a draft": (7, 2),

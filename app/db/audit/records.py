@@ -124,7 +124,7 @@ def recorded(
             events.clear()
             return Together((*step.changes, (ADD_RECORD, record)))
         if isinstance(step, FastPath):
-            record = record_of([])._asdict()
+            record = record_of(about_events(step.events))._asdict()
             values = {f"record_{name}": value for name, value in record.items()}
             return FastPath(step.recorded, step.recorded, {**step.values, **values})
         return step

@@ -41,6 +41,7 @@ from app.db.sql import (
     CompiledStatement,
     DatabaseKind,
     FastPath,
+    FastRead,
     LongWork,
     OnlyStatement,
     Repeatable,
@@ -143,7 +144,7 @@ class PostgresDatabase:
     async def run_to_end(self, steps: Steps[Result], is_read: bool) -> Result:
         try:
             step = next(steps)
-            while step is DATABASE_KIND or isinstance(step, FastPath | LongWork):
+            while step is DATABASE_KIND or isinstance(step, FastRead | FastPath | LongWork):
                 step = steps.send(await self.run_outside(step))
         except StopIteration as done:
             return done.value  # type: ignore[no-any-return]
@@ -169,9 +170,14 @@ class PostgresDatabase:
         """Runs a step that needs no transaction."""
         if isinstance(step, LongWork):
             return [await WORKER.run(step.function)]
+        if step is DATABASE_KIND:
+            return [self.kind]
+        if self.kind != "postgresql":
+            return []
         if isinstance(step, FastPath):
-            return await self.run_fast_path(step) if self.kind == "postgresql" else []
-        return [self.kind]
+            return await self.run_fast_path(step)
+        assert isinstance(step, FastRead)
+        return await self.read_in_batch(step) or []
 
     async def run_fast_path(self, step: FastPath) -> list[Any]:
         """Returns the row of the change, or nothing if it was not made."""
@@ -199,7 +205,7 @@ class PostgresDatabase:
                 items = [item, *turns.take(step.statement, MAX_BATCH - 1)]
                 if len(items) == 1:
                     with raising_unavailable():
-                        return await run_step(connection, self.kind, step)
+                        return await run_step(connection, self.kind, Batchable(*step))
                 await to_the_end(run_batch(connection, self.kind, items))
         return item.rows
 
@@ -427,7 +433,7 @@ async def run_step(connection: Any, kind: DatabaseKind, step: Step) -> list[Any]
         return []
     if step is DATABASE_KIND:
         return [kind]
-    if isinstance(step, FastPath):
+    if isinstance(step, FastRead | FastPath):
         return []
     if isinstance(step, LongWork):
         return [await WORKER.run(step.function)]

@@ -23,6 +23,7 @@ from app.db.sql import (
     Bulk,
     CompiledStatement,
     FastPath,
+    FastRead,
     LongWork,
     MissingParameter,
     Repeatable,
@@ -343,7 +344,7 @@ def run_on_sqlite(connection: sqlite3.Connection | sqlite3.Cursor, step: Step) -
         return []
     if step is DATABASE_KIND:
         return ["sqlite"]
-    if isinstance(step, FastPath):
+    if isinstance(step, FastRead | FastPath):
         return []
     if isinstance(step, LongWork):
         return [step.function()]

@@ -2,7 +2,19 @@
 
 from typing import Any
 
-from sqlalchemy import JSON, ColumnElement, Integer, and_, bindparam, delete, func, insert, select, update
+from sqlalchemy import (
+    JSON,
+    ColumnElement,
+    Integer,
+    Select,
+    and_,
+    bindparam,
+    delete,
+    func,
+    insert,
+    select,
+    update,
+)
 
 from app.db.reader.access import client_key, is_final, is_of_caregiver, without_index
 from app.db.sql import (
@@ -16,7 +28,7 @@ from app.db.sql import (
     new_id_if_here,
     text_parameter,
 )
-from app.db.statements.assignments import LOCKED, select_locked
+from app.db.statements.assignments import LOCKED, locked, select_assignment
 from app.db.tables import ANSWER_SET, FEEDBACK, QUESTION
 
 # The relationship and the assignment, which the transaction has locked.
@@ -43,28 +55,31 @@ def questions_of(book: ColumnElement[int]) -> ColumnElement[Any]:
     return select(array).where(QUESTION.c.book_id == book).scalar_subquery()
 
 
-def lock_for_answers() -> Statement:
-    """Locks an assignment of the client. Reads its draft, its last submitted revision, the questions of its
-    book, and the id for a new answer set."""
+def select_for_answers(questions: ColumnElement[Any], new_set: ColumnElement[Any]) -> Select[Any]:
+    """An assignment of the client with its draft, its last submitted revision, the questions of its book, and
+    the id for a new answer set."""
     draft, earlier = ANSWER_SET.alias("d"), ANSWER_SET.alias("e")
     is_draft = and_(draft.c.assignment_id == LOCKED.c.id, ~is_final(draft), client_key(draft))
     last_revision = select(func.max(earlier.c.revision)).where(
         earlier.c.assignment_id == LOCKED.c.id, is_final(earlier), client_key(earlier)
     )
-    return Statement(
-        select_locked(client_key)
+    return (
+        select_assignment(client_key)
         .outerjoin(draft, is_draft)
         .add_columns(
             *draft.c["id", "revision", "answers"],
-            last_revision.scalar_subquery(),
-            after_lock(questions_of(LOCKED.c.book_id)),
-            after_lock(new_id_if_here("answer_set")),
-        ),
-        reads_after_lock=True,
+            last_revision.scalar_subquery().label("last_revision"),
+            questions.label("questions"),
+            new_set.label("new_set"),
+        )
     )
 
 
-LOCK_FOR_ANSWERS = lock_for_answers()
+QUESTIONS = questions_of(LOCKED.c.book_id)
+LOCK_FOR_ANSWERS = Statement(
+    locked(select_for_answers(after_lock(QUESTIONS), after_lock(new_id_if_here("answer_set")))),
+    reads_after_lock=True,
+)
 TAKE_SET_ID = Statement(select(new_id("answer_set")))
 
 # --- answer sets ----------------------------------------------------------------------------------

@@ -189,9 +189,11 @@ FIND_REMINDERS_OF_ASSIGNMENTS = Statement(
 LOCKED = ASSIGNMENT.alias("a")
 
 
-def select_locked(is_own: Callable[[FromClause], ColumnElement[bool]]) -> Select[Any]:
-    """Locks the session and then the assignment, in the order of every other change, to avoid deadlocks."""
-    session = SESSION.alias("s")
+ITS_SESSION = SESSION.alias("s")
+
+
+def select_assignment(is_own: Callable[[FromClause], ColumnElement[bool]]) -> Select[Any]:
+    session = ITS_SESSION
     return (
         select(
             *LOCKED.c["caregiver_id", "client_id", "session_id", "start_date", "end_date"],
@@ -206,11 +208,15 @@ def select_locked(is_own: Callable[[FromClause], ColumnElement[bool]]) -> Select
             is_own(LOCKED),
             is_own(session),
         )
-        .with_for_update(of=(session, LOCKED))
     )
 
 
-LOCK_ASSIGNMENT = Statement(select_locked(partial(relationship_key, role="caregiver")))
+def locked(assignment: Select[Any]) -> Select[Any]:
+    """Locks the session and then the assignment, in the order of every other change, to avoid deadlocks."""
+    return assignment.with_for_update(of=(ITS_SESSION, LOCKED))
+
+
+LOCK_ASSIGNMENT = Statement(locked(select_assignment(partial(relationship_key, role="caregiver"))))
 
 FIND_CAREGIVER_OF_ASSIGNMENT = Statement(
     select(ASSIGNMENT.c.caregiver_id).where(

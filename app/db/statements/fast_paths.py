@@ -1,0 +1,219 @@
+"""Fast paths: changes in one statement of PostgreSQL.
+
+The rules are conditions of the statement, which returns one row: NUMBER, the client, and what else the caller
+needs. The client is NULL if the statement changed nothing: the change would be rejected, a row has changed
+since the caller read it, or another transaction has locked one, and waiting would delay the whole batch.
+"""
+
+from itertools import product
+from typing import Any
+
+from sqlalchemy import (
+    CTE,
+    ColumnElement,
+    Insert,
+    Text,
+    Update,
+    bindparam,
+    cast,
+    exists,
+    false,
+    func,
+    literal,
+    null,
+    select,
+    true,
+    update,
+)
+from sqlalchemy.dialects.postgresql import aggregate_order_by
+from sqlalchemy.sql.elements import ClauseElement
+
+from app.db.audit.records import ASSIGNMENTS, Record
+from app.db.reader.access import is_final, is_not_withdrawn, is_of_caregiver
+from app.db.sql import (
+    NUMBER,
+    DatabaseKind,
+    Statement,
+    among,
+    count_parameter,
+    each,
+    id_parameter,
+    literal_text,
+    moment_parameter,
+)
+from app.db.statements.answers import QUESTIONS, SAVE_DRAFT, select_for_answers
+from app.db.statements.assignments import (
+    NEW_ID,
+    columns_of_assignment,
+    columns_of_reminder,
+    insert_rows,
+    moments_to_remind,
+)
+from app.db.statements.events import CLIENT_ID, columns_of_event, of_assignment
+from app.db.tables import (
+    ANSWER_SET,
+    ASSIGNMENT,
+    AUDIT_RECORD,
+    BOOK,
+    CLIENT,
+    EVENT,
+    REMINDER,
+    SESSION,
+    AssignmentStatus,
+)
+
+
+def assign_on_fast_path(looks_for_repetition: bool, is_recorded: bool) -> Statement:
+    """Returns the ids of the new assignments. Also adds nothing
+
+    - if another transaction has assigned homework in the session since this statement began,
+    - if a book was never assigned before and has to be marked as assigned, and
+    - with `looks_for_repetition`, if a book was assigned in the session since the moment `since`.
+    """
+
+    def build(kind: DatabaseKind) -> ClauseElement:
+        books, moments = each("books", kind), moments_to_remind(kind)
+        assignable = (
+            select(BOOK.c.id)
+            .select_from(books.join(BOOK, BOOK.c.id == books.c.value))
+            .where(BOOK.c.retire_date.is_(None), BOOK.c.is_assigned)
+            .order_by(books.c.position)
+            .subquery()
+        )
+        new = select(NEW_ID.label("id"), assignable.c.id.label("book")).cte("new")
+        conditions = [latest_assignment_is_unchanged()]
+        if looks_for_repetition:
+            conditions.append(~WAS_ASSIGNED)
+        locked = (
+            select(*SESSION.c["id", "client_id"])
+            .where(IS_THE_SESSION, SESSION.c.is_closed == false())
+            .where(SESSION.c.start_date <= moment_parameter("now"), *conditions)
+            .with_for_update(skip_locked=True)
+            .cte("locked")
+        )
+        with_client = locked_with_client(locked)
+        changed = (
+            update(SESSION)
+            .where(IS_THE_SESSION, SESSION.c.id == with_client.c.id)
+            .where(select(func.count()).select_from(new).scalar_subquery() == count_parameter("added"))
+            .values(
+                assignment_count=SESSION.c.assignment_count + count_parameter("added"),
+                latest_assignment_id=select(func.max(new.c.id)).scalar_subquery(),
+            )
+            .returning(SESSION.c.client_id)
+            .cte("changed")
+        )
+        client = changed.c.client_id
+        added = new.join(changed, true())
+        changes = [
+            insert_rows(ASSIGNMENT, columns_of_assignment(new.c.id, new.c.book, client), added),
+            insert_rows(
+                REMINDER,
+                columns_of_reminder(new.c.id, moments.c.value, client),
+                added.join(moments, true()),
+            ),
+            insert_rows(EVENT, columns_of_event(of_assignment(new.c.id), client), added),
+        ]
+        if is_recorded:
+            about = about_assignments(new, client)
+            changes.append(insert_rows(AUDIT_RECORD, columns_of_record() | {"about": about}, changed))
+        ids = select(func.array_agg(aggregate_order_by(new.c.id, new.c.id))).scalar_subquery()
+        return select(NUMBER, select(client).scalar_subquery(), ids).add_cte(*as_ctes(changes))
+
+    return Statement(build)
+
+
+def find_for_answers() -> Statement:
+    """What LOCK_FOR_ANSWERS returns, without a lock and without a new id. NULL if there is no assignment."""
+    found = select_for_answers(QUESTIONS, null()).subquery()
+    row = select(literal(1).label("row")).subquery()
+    return Statement(select(NUMBER, *found.c).select_from(row.outerjoin(found, true())))
+
+
+def save_on_fast_path(is_recorded: bool) -> Statement:
+    """Saves a draft that has the revision `last`, of an assignment that is as the caller has read it."""
+
+    def build(kind: DatabaseKind) -> ClauseElement:
+        locked = (
+            select(*SESSION.c["id", "client_id"])
+            .select_from(SESSION.join(ASSIGNMENT, ASSIGNMENT.c.session_id == SESSION.c.id))
+            .where(IS_THE_SESSION, SESSION.c.is_closed == false())
+            .where(ASSIGNMENT.c.id == id_parameter("assignment"), is_of_caregiver(ASSIGNMENT))
+            .where(ASSIGNMENT.c.client_id == CLIENT_ID)
+            .where(ASSIGNMENT.c.status == literal_text(AssignmentStatus.PENDING))
+            .where(ASSIGNMENT.c.attempt == count_parameter("attempt"), is_not_withdrawn(ASSIGNMENT))
+            .with_for_update(of=(SESSION, ASSIGNMENT), skip_locked=True)
+            .cte("locked")
+        )
+        with_client = locked_with_client(locked)
+        assert isinstance(SAVE_DRAFT.expression, Update)
+        changed = (
+            SAVE_DRAFT.expression.where(exists().where(with_client.c.id == id_parameter("session")))
+            .where(~is_final(ANSWER_SET), ANSWER_SET.c.revision == count_parameter("last"))
+            .returning(ANSWER_SET.c.client_id)
+            .cte("changed")
+        )
+        client = changed.c.client_id
+        subject = of_assignment(id_parameter("assignment"))
+        changes = [insert_rows(EVENT, columns_of_event(subject, client), changed)]
+        if is_recorded:
+            changes.append(insert_rows(AUDIT_RECORD, columns_of_record(), changed))
+        return select(NUMBER, select(client).scalar_subquery()).add_cte(*as_ctes(changes))
+
+    return Statement(build)
+
+
+def locked_with_client(locked: CTE) -> CTE:
+    """An insert locks the client for its foreign key. An erasure locks the client, then the sessions."""
+    return (
+        select(locked.c.id)
+        .select_from(locked.join(CLIENT, CLIENT.c.id == locked.c.client_id))
+        .with_for_update(of=CLIENT, read=True, key_share=True, skip_locked=True)
+        .cte("with_client")
+    )
+
+
+def as_ctes(changes: list[Insert]) -> list[CTE]:
+    return [change.cte(f"change_{number}") for number, change in enumerate(changes)]
+
+
+IS_THE_SESSION = (SESSION.c.id == id_parameter("session")) & is_of_caregiver(SESSION)
+
+WAS_ASSIGNED = exists().where(
+    ASSIGNMENT.c.session_id == SESSION.c.id,
+    is_of_caregiver(ASSIGNMENT),
+    ASSIGNMENT.c.client_id == SESSION.c.client_id,
+    ASSIGNMENT.c.assign_date >= moment_parameter("since"),
+    among(ASSIGNMENT.c.book_id, "books"),
+)
+
+
+def latest_assignment_is_unchanged() -> ColumnElement[bool]:
+    """PostgreSQL evaluates a condition again on the newest version of a row that it locks. The sub-query
+    still reads the session of the statement's snapshot."""
+    before = SESSION.alias("before")
+    latest = select(before.c.latest_assignment_id).where(
+        before.c.id == id_parameter("session"), is_of_caregiver(before)
+    )
+    return SESSION.c.latest_assignment_id.is_not_distinct_from(latest.scalar_subquery())
+
+
+def columns_of_record() -> dict[str, Any]:
+    return {name: bindparam(f"record_{name}", type_=AUDIT_RECORD.c[name].type) for name in Record._fields}
+
+
+def about_assignments(new: CTE, client: ColumnElement[Any]) -> ColumnElement[str]:
+    """The same text as `about` of the record which a transaction adds."""
+    in_order = aggregate_order_by(literal_text(","), new.c.id)
+    ids = select(func.string_agg(cast(new.c.id, Text), in_order)).scalar_subquery()
+    parts = [
+        *("[[", id_parameter("caregiver"), ",", client),
+        *(f',{{"{ASSIGNMENTS}":[', ids, "]}]]"),
+    ]
+    texts = [literal_text(part) if isinstance(part, str) else cast(part, Text) for part in parts]
+    return func.concat(*texts)
+
+
+ASSIGN_ON_FAST_PATH = {flags: assign_on_fast_path(*flags) for flags in product((False, True), repeat=2)}
+FIND_FOR_ANSWERS = find_for_answers()
+SAVE_ON_FAST_PATH = [save_on_fast_path(is_recorded) for is_recorded in (False, True)]

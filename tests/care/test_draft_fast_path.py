@@ -1,0 +1,251 @@
+"""On PostgreSQL, the fast path saves a draft again by one read and one statement, in batches with those of
+other callers. It writes the same rows as a transaction. If it writes nothing, a transaction saves the draft
+or rejects it."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import Any
+
+import pytest
+
+from app.care.answers import Answers, saving
+from app.care.errors import CareError
+from app.care.questions import GivenAnswer
+from app.db.audit.records import DONE, Record, as_text, recorded
+from app.db.drivers.factory import open_database
+from app.db.drivers.fair_turns import CALLER
+from app.db.drivers.interface import DatabaseUnavailable
+from app.db.reader.selection import AccessScope
+from app.db.sql import FastPath, FastRead, mapping_steps, selecting
+from app.db.statements.fast_paths import SAVE_ON_FAST_PATH
+from app.db.tables import AuditActor, Contract, SaveType
+from tests.care.actions import QUESTION, sessions_with_homework
+from tests.db import raw
+from tests.db.everything import Ran
+from tests.db.small_steps import sql, with_database
+from tests.db.test_query_plans import postgres_plans
+from tests.db.test_waiting_changes import locking
+from tests.factories import NOW, an_answer_set, starting_with
+from tests.factories import Record as Line
+from tests.patience import PATIENCE
+
+SESSIONS = 3
+WRITTEN = (
+    "SELECT id, caregiver_id, client_id, assignment_id, save_type, attempt, revision, submit_date, score,"
+    " answers FROM answer_set ORDER BY id",
+    "SELECT caregiver_id, client_id, session_id, assignment_id, kind, actor, moment FROM event ORDER BY id",
+    "SELECT moment, actor, actor_id, contract, operation, outcome, request_id, about FROM audit_record"
+    " ORDER BY id",
+)
+
+
+def drafts() -> list[Line]:
+    """Assignment and draft 1 of session 1, and so on. Assignment 4 has no draft."""
+    given = [{"questionText": "How strongly?", "answer": "0"}]
+    saved = {"saveType": "DRAFT", "revision": 1, "answers": given}
+    homework = sessions_with_homework(SESSIONS + 1)
+    return [*homework, *(an_answer_set(number, number, **saved) for number in range(1, SESSIONS + 1))]
+
+
+pytestmark = [
+    pytest.mark.parametrize("kind", ["postgresql"], indirect=True),
+    starting_with(drafts),
+]
+
+
+def a_record(about: Any) -> Record:
+    return Record(NOW, AuditActor.CLIENT, 1, Contract.GRAPHQL, "saveAnswers", DONE, as_text(about), "request")
+
+
+async def save(
+    db: Any,
+    assignment: int = 1,
+    answer: str = "2",
+    revision: int = 1,
+    client: int = 1,
+    note: Callable[[Any], Any] = lambda step: step,
+) -> int:
+    CALLER.state = {"budget": object()}  # until the first await that waits
+    answers = Answers(assignment, (GivenAnswer(QUESTION, answer),), revision)
+    steps = saving(AccessScope(NOW, client=client), answers, SaveType.DRAFT)
+    try:
+        return int(await db.write(mapping_steps(recorded(steps, a_record), note)))
+    finally:
+        CALLER.state = None
+
+
+def without_fast_path(step: Any) -> Any:
+    return FastRead(NOT_FOUND, {"number": 0}) if isinstance(step, FastRead) else step
+
+
+NOT_FOUND = sql("SELECT 0 AS number, CAST(NULL AS bigint)")
+
+
+def kind_of(sent: str) -> str:
+    return (
+        "FAST PATH"
+        if sent in [each.for_("postgresql").sql for each in SAVE_ON_FAST_PATH]
+        else sent.split()[0]
+    )
+
+
+Work = Callable[[Any], Awaitable[Any]]
+
+
+def together(url: str, *work: Work, meanwhile: tuple[str, ...] = ()) -> tuple[list[Any], list[str]]:
+    """Runs the work of several callers, whose changes wait for one turn and then form one batch. `meanwhile`
+    runs between their reads and their changes. Returns results or errors, and what one connection sent."""
+
+    async def main() -> tuple[list[Any], list[str]]:
+        db: Any = await open_database(url, 1)
+        try:
+            async with asyncio.timeout(PATIENCE):
+                sent: list[str] = []
+                async with db.connection() as connection:
+                    connection.add_query_logger(lambda query: sent.append(kind_of(query.query)))
+                assert await db.fast_path_turn.acquire()
+                running = [asyncio.ensure_future(each(db)) for each in work]
+                while sum(map(len, db.fast_path_turn.waiting.items.values())) < len(work):
+                    assert not any(each.done() for each in running), running
+                    await asyncio.sleep(0)
+                for statement in meanwhile:
+                    await db.write(selecting(sql(statement)))
+                await asyncio.sleep(0)  # asyncpg calls the logger in the next turn of the loop
+                sent.clear()
+                db.fast_path_turn.release()
+                found = await asyncio.gather(*running, return_exceptions=True)
+                await asyncio.sleep(0)
+                return found, [each for each in sent if each != "SELECT"]
+        finally:
+            await db.close()
+
+    return asyncio.run(main())
+
+
+def rows(url: str) -> list[Any]:
+    return [raw.run(url, statement) for statement in WRITTEN]
+
+
+def code_of(error: Any) -> Any:
+    return error.code if isinstance(error, CareError) else error
+
+
+def test_it_writes_what_a_transaction_writes(database_url: str) -> None:
+    [saved], sent = together(database_url, partial(save, assignment=1))
+    assert (saved, sent) == (1, ["FAST PATH"])
+
+    assert with_database(database_url, partial(save, assignment=2, note=without_fast_path)) == 2
+    sets, events, records = rows(database_url)
+    (fast_set, careful_set), (fast_event, careful_event), (fast_record, careful_record) = (
+        sets[:2],
+        events,
+        records,
+    )
+    assert fast_set[4:] == careful_set[4:] and fast_set[4:7] == ("DRAFT", 1, 2)
+    assert (fast_event[:2], fast_event[4:]) == (careful_event[:2], careful_event[4:])
+    assert (fast_event[2:4], careful_event[2:4]) == ((1, 1), (2, 2))
+    assert fast_record[:7] == careful_record[:7]
+    assert (fast_record[7], careful_record[7]) == ('[[1,1,{"drafts":[1]}]]', '[[1,1,{"drafts":[2]}]]')
+
+
+def test_several_callers_share_one_commit(database_url: str) -> None:
+    work = [partial(save, assignment=number) for number in range(1, SESSIONS + 1)]
+
+    found, sent = together(database_url, *work)
+
+    assert (found, sent) == ([1, 2, 3], ["FAST PATH"])
+    assert [row[6] for row in rows(database_url)[0]] == [2, 2, 2]
+
+
+def test_of_two_saves_of_one_draft_the_second_is_a_conflict(database_url: str) -> None:
+    found, _ = together(database_url, partial(save, answer="1"), partial(save, answer="3"))
+
+    assert [code_of(each) for each in found] == [1, "DRAFT_CONFLICT"]
+    assert [row[6] for row in rows(database_url)[0]] == [2, 1, 1]
+
+
+@pytest.mark.parametrize(
+    ("change", "code"),
+    [
+        ("UPDATE answer_set SET revision = 7 WHERE id = 1", "DRAFT_CONFLICT"),
+        ("DELETE FROM answer_set WHERE id = 1", "DRAFT_CONFLICT"),
+        ("UPDATE session SET is_closed = true WHERE id = 1", "NOT_RUNNING"),
+        ("UPDATE assignment SET withdraw_date = now() WHERE id = 1", "NOT_FOUND"),
+        ("UPDATE assignment SET status = 'COMPLETE' WHERE id = 1", "WRONG_STATE"),
+    ],
+    ids=["saved", "dropped", "closed", "withdrawn", "submitted"],
+)
+def test_a_change_between_the_read_and_the_statement_is_noticed(
+    database_url: str, change: str, code: str
+) -> None:
+    [error], sent = together(database_url, save, meanwhile=(change,))
+
+    assert (code_of(error), sent) == (code, ["FAST PATH", "BEGIN;", "ROLLBACK"])
+    assert rows(database_url)[1:] == [[], []]
+
+
+def test_a_later_attempt_gets_its_own_number(database_url: str) -> None:
+    [saved], sent = together(
+        database_url, save, meanwhile=("UPDATE assignment SET attempt = 2 WHERE id = 1",)
+    )
+
+    assert (saved, sent) == (1, ["FAST PATH", "BEGIN;", "WITH", "COMMIT"])
+    assert rows(database_url)[0][0][4:7] == ("DRAFT", 2, 2)
+
+
+def test_another_transaction_that_has_locked_the_session_does_not_delay_a_batch(database_url: str) -> None:
+    async def use(db: Any) -> list[Any]:
+        async with asyncio.timeout(PATIENCE):
+            return await asyncio.gather(save(db, 1), save(db, 2), return_exceptions=True)
+
+    with locking(database_url, "SELECT * FROM session WHERE id = 1 FOR UPDATE"):
+        [rejected, saved] = with_database(database_url, use)
+
+    assert (type(rejected), saved) == (DatabaseUnavailable, 2)
+    assert [row[6] for row in rows(database_url)[0]] == [1, 2, 1]
+
+
+@pytest.mark.parametrize(
+    ("given", "code"),
+    [
+        ({"assignment": 9}, "NOT_FOUND"),
+        ({"client": 2}, "NOT_FOUND"),
+        ({"revision": 0}, "DRAFT_CONFLICT"),
+    ],
+    ids=["unknown", "of another client", "outdated"],
+)
+def test_a_save_that_is_rejected_writes_nothing(database_url: str, given: dict[str, Any], code: str) -> None:
+    before = rows(database_url)
+
+    with pytest.raises(CareError) as raised:
+        with_database(database_url, partial(save, **given))
+
+    assert (raised.value.code, rows(database_url)) == (code, before)
+
+
+def test_no_statement_scans_a_table(database_url: str) -> None:
+    ran: list[Ran] = []
+
+    def note(step: Any) -> Any:
+        if isinstance(step, FastRead | FastPath):
+            ran.append(Ran("save", step.statement, step.values))
+        return step
+
+    with_database(database_url, partial(save, note=note))
+    plans = asyncio.run(postgres_plans(database_url, ran))
+
+    assert len(plans) == 2
+    assert [plan for _, _, plan in plans if "Seq Scan" in plan] == []
+
+
+def test_a_repeated_save_returns_the_draft_and_the_first_of_a_draft_adds_it(database_url: str) -> None:
+    async def use(db: Any) -> list[int]:
+        return [await save(db, 4, revision=0), await save(db), await save(db)]
+
+    new, saved, again = with_database(database_url, use)
+
+    assert (saved, again) == (1, 1)
+    drafts, events, _ = rows(database_url)
+    assert [(row[0], row[3], row[6]) for row in drafts] == [(1, 1, 2), (2, 2, 1), (3, 3, 1), (new, 4, 1)]
+    assert [row[3] for row in events] == [4, 1]
