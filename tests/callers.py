@@ -158,7 +158,7 @@ def collecting(steps: Steps[Result], seen: list[Step]) -> Steps[Result]:
     def collect(step: Step) -> Step:
         if step is DATABASE_KIND or isinstance(step, FastRead | FastPath | LongWork):
             return step
-        if isinstance(step, Bulk | Together) or list(step[1]) != ["user"]:
+        if isinstance(step, Bulk | Together) or "user" not in step[1]:  # of the look-up of the account
             seen.append(step)
         return step
 

@@ -1,12 +1,12 @@
 """Authenticates a request: turns its Authorization header into a context with a viewer."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import select
+from sqlalchemy import Integer, Table, cast, func, select
 
 from app.auth.keys import Key
 from app.auth.rejections import Reason, rejection_for
@@ -17,35 +17,40 @@ from app.care.context import Context, Role, Viewer, utc_now
 from app.care.errors import CareError
 from app.db.audit.recorder import AuditRecorder
 from app.db.drivers.interface import Database
-from app.db.sql import OnlyStatement, Statement, Steps, text_parameter
+from app.db.sql import NUMBER, Batchable, Statement, Steps, text_parameter
 from app.db.statements.switch import IS_WAITING
 from app.db.tables import CAREGIVER, CLIENT, Contract
 
-FIND_ACCOUNT = {
-    role: Statement(
-        select(*table.c["id", "is_disabled"], IS_WAITING).where(table.c.user_name == text_parameter("user"))
-    )
-    for role, table in ((Role.CAREGIVER, CAREGIVER), (Role.CLIENT, CLIENT))
-}
+
+def find_account(table: Table) -> Statement:
+    """Returns one row, also if there is no account: for a batch. User names are unique."""
+    is_disabled = func.max(cast(table.c.is_disabled, Integer))
+    found = select(NUMBER, func.max(table.c.id), is_disabled, IS_WAITING)
+    return Statement(found.where(table.c.user_name == text_parameter("user")))
+
+
+FIND_ACCOUNT = {Role.CAREGIVER: find_account(CAREGIVER), Role.CLIENT: find_account(CLIENT)}
 
 
 def finding_account(identity: Identity) -> Steps[tuple[Viewer, bool]]:
     """The viewer, and whether changes are rejected because people use the old service."""
-    found: list[Any] = yield OnlyStatement(FIND_ACCOUNT[identity.role], {"user": identity.user})
-    return viewer_in(found, identity), bool(found[0][2])
+    [row] = yield Batchable(FIND_ACCOUNT[identity.role], {"user": identity.user, "number": 0})
+    return viewer_in(row, identity), bool(row[3])
 
 
 def finding_viewer(identity: Identity) -> Steps[Viewer]:
     """As one of several statements."""
-    return viewer_in((yield FIND_ACCOUNT[identity.role], {"user": identity.user}), identity)
+    [row] = yield FIND_ACCOUNT[identity.role], {"user": identity.user, "number": 0}
+    return viewer_in(row, identity)
 
 
-def viewer_in(found: list[Any], identity: Identity) -> Viewer:
-    if not found:
+def viewer_in(row: Sequence[Any], identity: Identity) -> Viewer:
+    _, person, is_disabled, _ = row
+    if person is None:
         raise rejection_for(Reason.UNKNOWN_ACCOUNT)
-    if found[0][1]:
+    if is_disabled:
         raise rejection_for(Reason.DISABLED_ACCOUNT)
-    return Viewer(identity.role, found[0][0])
+    return Viewer(identity.role, person)
 
 
 def token_in(authorization: str) -> str:

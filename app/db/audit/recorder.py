@@ -11,6 +11,7 @@ from app.db.audit.records import COUNT, Record, as_text, recording
 from app.db.drivers.interface import Database, DatabaseUnavailable
 
 MAX_GROUP = 32  # records in one transaction
+GATHER_SECONDS = 0.003  # to let records of concurrent reads arrive; a commit takes about as long
 MAX_REJECTIONS = 20  # rejections of one kind and viewer that get a record each, per window and process
 WINDOW_SECONDS = 60
 # The operation of the record with the count, for rejected reads and for rejected changes; and its outcome.
@@ -80,6 +81,7 @@ class AuditRecorder:
         self.db = db
         self.waiting: list[tuple[Record, asyncio.Future[None]]] = []
         self.work: asyncio.Task[None] | None = None
+        self.had_several = False  # did the last group have several records?
         self.rejections = Rejections(self.keep)
 
     async def keep(self, record: Record) -> None:
@@ -97,6 +99,7 @@ class AuditRecorder:
             while self.waiting:
                 await self.collect()
                 group, self.waiting = self.waiting, []
+                self.had_several = len(group) > 1
                 fault = await self.store([record for record, _ in group])
                 for _, stored in group:
                     set_outcome(stored, fault)
@@ -107,7 +110,10 @@ class AuditRecorder:
                 set_outcome(stored, DatabaseUnavailable())
 
     async def collect(self) -> None:
-        """Waits for concurrent reads to finish, because a commit takes longer than a turn of the loop."""
+        """Waits for concurrent reads to finish, because a commit takes longer than a turn of the loop. After
+        a group of several records it waits longer, so that the next group is large too."""
+        if self.had_several:
+            await asyncio.sleep(GATHER_SECONDS)
         known = 0
         while known < len(self.waiting) < MAX_GROUP:
             known = len(self.waiting)

@@ -10,7 +10,8 @@ from app.db.drivers.faults import raising_unavailable
 from app.db.drivers.interface import DatabaseUnavailable, OutcomeUnknown
 from app.db.sql import DatabaseKind, Values
 
-MAX_BATCH = 8  # statements
+MAX_BATCH = 8  # reads
+MAX_CHANGES = 16  # they share a commit, which takes longer than each
 MISMATCH = "the database returned the row of another request"
 Confirm = Callable[[Any, Awaitable[Any]], Awaitable[Any]]
 

@@ -12,7 +12,7 @@ from time import monotonic, perf_counter
 from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
-from app.db.drivers.batches import MAX_BATCH, BatchItem, run_batch
+from app.db.drivers.batches import MAX_BATCH, MAX_CHANGES, BatchItem, run_batch
 from app.db.drivers.citus import is_distributed
 from app.db.drivers.connections import ACQUIRE_SECONDS, Primary, open_pool
 from app.db.drivers.fair_turns import CONNECTED, FairThreads, FairTurns
@@ -187,7 +187,7 @@ class PostgresDatabase:
             if connection is not None:
                 if self.has_unconfirmed:
                     await self.reject_while_commits_wait(connection)
-                items = [item, *self.fast_path_turn.take(step.statement, MAX_BATCH - 1)]
+                items = [item, *self.fast_path_turn.take(step.statement, MAX_CHANGES - 1)]
                 await to_the_end(run_batch(connection, self.kind, items, self.confirm))
         rows = [row for row in item.rows or () if row[1] is not None]
         if rows:
