@@ -35,7 +35,7 @@ from app.care.questions import (
 from app.db.answers import Answer, as_document, read_answers
 from app.db.audit.records import DRAFTS
 from app.db.reader.access import is_final, is_own_draft, scope_values
-from app.db.reader.reads import Page, Row, get_rows, list_rows
+from app.db.reader.reads import Page, Row, get_rows, known_rows, list_rows
 from app.db.reader.selection import AccessScope, PageRequest, Selection, Where
 from app.db.sql import FastPath, FastRead, Steps, Together, Values, repeatable
 from app.db.statements.answers import (
@@ -126,6 +126,13 @@ async def save_answers(
     access = checked_access(ctx, answers)
     save_type = SaveType.AUTO_SAVE if is_auto else SaveType.DRAFT
     saved = await ctx.write("saveAnswers", saving(access, answers, save_type))
+    if selection is None:
+        return None
+    known = {"id": saved}
+    if answers.revision:  # else it may continue the revisions of an earlier attempt
+        known["revision"] = answers.revision + 1
+    if rows := known_rows(AnswerSet, selection, [known]):
+        return rows[0]
     return await read_one(get_my_answer_sets, ctx, saved, selection)
 
 

@@ -12,7 +12,7 @@ from app.care.context import Context, Role
 from app.care.errors import InvalidValue, NotFound, NotRunning
 from app.care.sessions import time_state
 from app.db.moments import as_moment, known_moment
-from app.db.reader.reads import Row, rows_of_ids
+from app.db.reader.reads import Row, known_rows
 from app.db.reader.selection import AccessScope, Selection
 from app.db.sql import FastPath, Steps, Together, Values, repeatable
 from app.db.statements.assignments import (
@@ -60,8 +60,10 @@ async def assign_homework(ctx: Context, homework: Homework, selection: Selection
         return []
     # The assignments of an earlier request may have been withdrawn since.
     is_new = ctx.idempotent_request is None and ctx.repeats_within is None
-    if is_new and selection.is_only_ids:
-        return rows_of_ids(Assignment, access, added, selection)
+    if is_new:
+        rows = known_rows(Assignment, selection, [{"id": each} for each in added])
+        if rows is not None:
+            return rows
     return await get_my_assignments(ctx, added, selection)
 
 

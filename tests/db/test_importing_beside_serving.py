@@ -3,19 +3,23 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 import pytest
 
 from app.care.homework import Homework, assigning
 from app.care.new_sessions import NewSession, opening
+from app.db.admin.accounts import switching_account
 from app.db.admin.books import importing_books
 from app.db.admin.erasing import erasing
+from app.db.admin.tombstones import Mark, merging_tombstones
 from app.db.drivers.interface import Database, DatabaseError
 from app.db.interchange.load import ImportRejected, importing
 from app.db.reader.selection import AccessScope
 from app.db.session_counters import Difference, differences
 from app.db.sql import Steps, selecting
+from app.db.tables import TombstoneState
 from tests.callers import load, run_read
 from tests.db import raw
 from tests.db.overlapping import uncommitted, until_blocked
@@ -206,14 +210,23 @@ def test_an_import_waits_for_an_erasure_and_rejects_the_rows_of_the_client(datab
 
 
 @on_postgresql
-def test_an_erasure_waits_for_an_import_and_erases_the_rows_of_the_client(database_url: str) -> None:
+@pytest.mark.parametrize(
+    "saving",
+    [
+        partial(erasing, 1, NOW),
+        partial(switching_account, "CLIENT", "client-1", True, NOW),
+        partial(merging_tombstones, {("CLIENT", 1): Mark(TombstoneState.ERASED, NOW)}),
+    ],
+    ids=["an erasure", "a disabled account", "tombstones of a file"],
+)
+def test_a_tombstone_waits_for_an_import(database_url: str, saving: Callable[[], Steps[Any]]) -> None:
     """The import has read no row yet, and has therefore locked none of the client."""
 
     async def use(db: Database) -> None:
         async with uncommitted(database_url, importing([])):
-            erased = asyncio.create_task(db.write(erasing(1, NOW)))
-            assert await until_blocked(database_url, erased)
-        await erased
+            saved = asyncio.create_task(db.write(saving()))
+            assert await until_blocked(database_url, saved)
+        await saved
 
     with_database(database_url, use)
 

@@ -3,6 +3,7 @@
 levels.py reads them on SQLite, document.py on PostgreSQL, and on Citus wherever one machine has all rows.
 """
 
+from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
@@ -14,7 +15,7 @@ from app.db.reader.selection import AccessScope, PageRequest, ReaderRole, Select
 from app.db.sql import DATABASE_KIND, Steps
 from app.db.tables import Table
 
-__all__ = ["CountedBy", "Page", "Row", "get_rows", "list_rows", "rows_of_ids"]
+__all__ = ["CountedBy", "Page", "Row", "get_rows", "known_rows", "list_rows"]
 
 
 def list_rows(
@@ -58,12 +59,15 @@ def choosing_reader(access: AccessScope) -> Steps[tuple[Any, ReaderScope]]:
     return document, ReaderScope(kind, "client in a document", values, access.shown)
 
 
-def rows_of_ids(table: Table, access: AccessScope, ids: list[int], selection: Selection) -> list[Row]:
-    """Rows with only their ids selected, without a statement."""
-    assert selection.is_only_ids
-    return list(map(row_class_of_ids(table), zip(ids, strict=True)))
+def known_rows(table: Table, selection: Selection, known: Sequence[dict[str, Any]]) -> list[Row] | None:
+    """Rows without a statement: their columns by name. None if more is selected."""
+    if selection.links or not all(selection.columns <= each.keys() for each in known):
+        return None
+    row_class = row_class_of(table, selection.columns)
+    names = sorted(selection.columns)
+    return [row_class([each[name] for name in names]) for each in known]
 
 
 @cache
-def row_class_of_ids(table: Table) -> type[Row]:
-    return plan_rows(table, Selection(frozenset({"id"})), "anonymous", "ids")[0].row_class
+def row_class_of(table: Table, columns: frozenset[str]) -> type[Row]:
+    return plan_rows(table, Selection(columns), "anonymous", "ids")[0].row_class

@@ -103,10 +103,6 @@ class Selection:
         links = [(link.name, link.selection.shape, link.page and link.page.shape) for link in self.links]
         return self.columns, *links
 
-    @property
-    def is_only_ids(self) -> bool:
-        return self.columns == {"id"} and not self.links
-
     def with_ids(self) -> "Selection":
         return Selection(self.columns | {"id"}, self.links)
 
