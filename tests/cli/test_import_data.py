@@ -2,9 +2,10 @@
 
 import asyncio
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from threading import Event, Thread
+from typing import Any
 
 import orjson
 import pytest
@@ -13,6 +14,7 @@ from app.cli.common import until_cancelled
 from app.db.drivers.factory import open_database
 from app.db.drivers.interface import Database
 from app.db.interchange.load import importing, reading_users
+from app.db.sql import Steps
 from app.settings import Settings
 from tests.callers import load, run_read
 from tests.cli.conftest import Command, assert_rejected
@@ -101,13 +103,28 @@ def test_others_write_while_an_import_waits_for_its_input(
     assert found == [[("Module 1+",)], [("Module 1++",)], [("Module 1+++",)]]
 
 
-@pytest.mark.sqlite_only
-def test_ctrl_c_imports_nothing(database_url: str) -> None:
-    """The lines stop until the command is cancelled, as in a long import."""
-    is_reading, is_cancelled = Event(), Event()
-
+def reading_slowly(wait: Callable[[], None]) -> Steps[Any]:
     def given() -> Iterator[bytes]:
         yield orjson.dumps(a_module(1))
+        wait()
+
+    return importing(given())
+
+
+def ending_slowly(wait: Callable[[], None]) -> Steps[Any]:
+    yield from importing([orjson.dumps(a_module(1))])
+    wait()
+
+
+@pytest.mark.sqlite_only
+@pytest.mark.parametrize("steps_of", [reading_slowly, ending_slowly])
+def test_ctrl_c_imports_nothing(
+    database_url: str, steps_of: Callable[[Callable[[], None]], Steps[Any]]
+) -> None:
+    """The steps stop until the command is cancelled, as in a long import."""
+    is_reading, is_cancelled = Event(), Event()
+
+    def wait() -> None:
         is_reading.set()
         assert is_cancelled.wait(PATIENCE)
 
@@ -124,7 +141,7 @@ def test_ctrl_c_imports_nothing(database_url: str) -> None:
             await db.close()
 
     async def importing_until_cancelled(db: Database) -> None:
-        await db.write(until_cancelled(importing(given()), asyncio.current_task()))
+        await db.write(until_cancelled(steps_of(wait), asyncio.current_task()))
 
     asyncio.run(cancelled())
 

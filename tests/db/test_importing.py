@@ -1,5 +1,6 @@
 """`import` stores every kind of line with its ids, and derives relationships, counters and search words."""
 
+from datetime import timedelta
 from itertools import islice
 from typing import Any
 
@@ -67,6 +68,17 @@ def a_big_world() -> list[Record]:
         ),
         an_answer_set(BIG + 7, BIG + 6, attempt=2, revision=3),
     ]
+
+
+def test_a_reminder_is_skipped_at_its_moment(database_url: str) -> None:
+    """The dispatcher would send it at that moment."""
+    later = NOW + timedelta(seconds=1)
+    homework = an_assignment(9, session=1, reminders=[{"remindDate": later}, {"remindDate": NOW}])
+
+    run_write(database_url, importing(lines([*a_world(), homework]), NOW))
+
+    states = "SELECT state FROM reminder WHERE assignment_id = 9 ORDER BY remind_date"
+    assert raw.run(database_url, states) == [("SKIPPED",), ("SCHEDULED",)]
 
 
 def test_every_kind_is_stored_with_its_ids(database_url: str) -> None:
