@@ -16,6 +16,7 @@ from app.cli.common import (
 )
 from app.db.admin.accounts import adding_person, linking_person, listing_accounts, switching_account
 from app.db.sql import Steps
+from app.telemetry.wording import printable
 
 
 def text(value: str) -> str:
@@ -80,7 +81,7 @@ def list_accounts() -> None:
     """List the accounts: role, id, user name, state."""
     for one in read_database(settings_or_warn(), listing_accounts()):
         state = "disabled" if one.is_disabled else "enabled"
-        click.echo(f"{one.role.lower()}\t{one.id}\t{one.user}\t{state}")
+        click.echo(f"{one.role.lower()}\t{one.id}\t{printable(one.user)}\t{state}")
 
 
 @account.command("disable")

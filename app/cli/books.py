@@ -14,6 +14,7 @@ from app.db.interchange.load import ImportRejected
 from app.db.moments import as_moment
 from app.db.reader.reads import Row
 from app.db.reader.selection import Link, PageRequest, Selection
+from app.telemetry.wording import printable
 
 NO_LIMIT = 2**31 - 2  # all books in one page; it reads one row more, and 2**31 - 1 is the maximum
 LISTED = Selection(
@@ -43,15 +44,11 @@ def columns_of(book: Row) -> list[str]:
     retired = as_moment(book.retire_date)
     return [
         str(book.id),
-        on_one_line(book.name),
-        f"{book.module_id} {on_one_line(book.module.name)}",
+        printable(book.name),
+        f"{book.module_id} {printable(book.module.name)}",
         "test" if book.is_test else "-",
         f"retired {retired:%Y-%m-%d}" if retired else "-",
     ]
-
-
-def on_one_line(name: str) -> str:
-    return " ".join(name.split())
 
 
 @books.command("show")
@@ -81,7 +78,7 @@ def import_books(file: BinaryIO) -> None:
         raise error.in_file(file.name) from None
     for change in changes:
         verb = "added" if change.is_new else "replaced"
-        click.echo(f"{verb}\t{change.kind}\t{change.id}\t{on_one_line(change.name)}")
+        click.echo(f"{verb}\t{change.kind}\t{change.id}\t{printable(change.name)}")
 
 
 @books.command("retire")

@@ -33,7 +33,7 @@ from app.db.interchange.dump import reading_key
 from app.db.moments import moment_as_text
 from app.db.sql import Steps
 from app.db.tables import TombstoneState
-from app.telemetry.wording import counted
+from app.telemetry.wording import counted, printable
 
 client_option = click.option("--client", "user", metavar="NAME", help="The client's user name.")
 id_option = click.option("--id", "client_id", type=ID, metavar="N", help="The client's id.")
@@ -122,7 +122,7 @@ def erase(user: str | None, client_id: int | None, yes: bool, is_list: bool) -> 
     settings = settings_or_warn()
     client = read_database(settings, finding_client(user, client_id))
     if not yes:
-        click.echo(f"Client {client.id}, {client.name}: erasing cannot be undone.")
+        click.echo(f"Client {client.id}, {printable(client.name)}: erasing cannot be undone.")
         expected = user or str(client.id)
         if click.prompt(f"Type {expected} to erase", prompt_suffix=": ") != expected:
             raise AccountRejected("the input does not match; nothing was erased")

@@ -15,6 +15,11 @@ def counted(count: int, singular: str, plural: str = "") -> str:
     return f"{count:,} {singular if count == 1 else plural or singular + 's'}"
 
 
+def printable(text: str) -> str:
+    """On one line and without control characters, which an import may store and a terminal would obey."""
+    return " ".join("".join(each if each.isprintable() else " " for each in text).split())
+
+
 def entry_for(fault: BaseException, table: Mapping[type[Any], Entry]) -> Entry | None:
     """Returns the entry of the nearest base class. Messages of libraries may quote a secret or a person."""
     return next((table[kind] for kind in type(fault).__mro__ if kind in table), None)

@@ -49,6 +49,12 @@ def test_the_list_can_be_empty(command: Command, database_url: str) -> None:
     assert listed(command) == []
 
 
+def test_a_user_name_controls_no_terminal(command: Command, database_url: str) -> None:
+    load(database_url, [a_client(1, userName="a\x1b[2Jb\tc\nd ü")])
+
+    assert command("account", "list").stdout == "client\t1\ta [2Jb c d ü\tenabled\n"
+
+
 def test_an_account_is_disabled_and_enabled_again(command: Command) -> None:
     add_both(command)
 
