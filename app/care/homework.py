@@ -199,4 +199,4 @@ def are_same_reminders(rows: list[Any], ids: list[int], moments: list[datetime])
     found: dict[int, list[datetime | None]] = {each: [] for each in ids}
     for assignment_id, remind_date in rows:
         found[assignment_id].append(as_moment(remind_date))
-    return all(len(dates) == len(moments) and set(dates) == set(moments) for dates in found.values())
+    return all(set(dates) == set(moments) for dates in found.values())

@@ -17,7 +17,7 @@ from app.db.drivers.factory import open_database
 from app.db.drivers.fair_turns import CALLER
 from app.db.drivers.interface import DatabaseUnavailable
 from app.db.reader.selection import AccessScope
-from app.db.sql import FastPath, FastRead, mapping_steps, selecting
+from app.db.sql import FastPath, FastRead, Steps, mapping_steps, selecting
 from app.db.statements.fast_paths import SAVE_ON_FAST_PATH
 from app.db.tables import AuditActor, Contract, SaveType
 from tests.care.actions import QUESTION, sessions_with_homework
@@ -237,6 +237,25 @@ def test_no_statement_scans_a_table(database_url: str) -> None:
 
     assert len(plans) == 2
     assert [plan for _, _, plan in plans if "Seq Scan" in plan] == []
+
+
+def test_the_statement_names_the_client_too(database_url: str) -> None:
+    """Although the read before it finds no assignment of another client."""
+    steps: list[FastPath] = []
+
+    def note(step: Any) -> Any:
+        steps.extend([step] if isinstance(step, FastPath) else [])
+        return step
+
+    def again(client: int) -> Steps[list[Any]]:
+        [step] = steps
+        return (yield step._replace(values={**step.values, "client": client, "last": 2, "revision": 3}))
+
+    async def use(db: Any) -> list[Any]:
+        await save(db, note=note)
+        return [len(await db.write(again(client))) for client in (2, 1)]
+
+    assert with_database(database_url, use) == [0, 1]
 
 
 def test_a_repeated_save_returns_the_draft_and_the_first_of_a_draft_adds_it(database_url: str) -> None:

@@ -13,7 +13,7 @@ import pytest
 from app.db.drivers.group_commit import UNSYNCED
 from app.db.drivers.interface import Database, DatabaseUnavailable, OutcomeUnknown, reason_of, sqlite_path
 from app.db.drivers.sqlite import SqliteDatabase
-from app.db.sql import Steps
+from app.db.sql import Steps, selecting
 from tests.db import raw
 from tests.db.small_steps import (
     COUNT_MODULES,
@@ -353,6 +353,23 @@ def failing_disk(url: str) -> Iterator[None]:
         yield
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def test_a_change_with_an_error_of_the_disk_before_its_commit_is_not_made(database_url: str) -> None:
+    """The change does not fit in memory, so that SQLite writes a part of it before the commit."""
+    many = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 3000)"
+    adding_much = selecting(sql(f"INSERT INTO module (name) {many} SELECT hex(zeroblob(2000)) FROM n"))
+
+    async def use(db: Database) -> list[object]:
+        await db.write(adding("before"))
+        with failing_disk(database_url):
+            [fault] = await asyncio.gather(db.write(adding_much), return_exceptions=True)
+        return [fault, await db.write(adding("after"))]
+
+    fault, after = with_database(database_url, use)
+    assert (type(fault), str(fault), after) == (DatabaseUnavailable, str(DatabaseUnavailable()), "after")
+    assert reason_of(fault) == "disk I/O error"
+    assert modules(database_url) == ["before", "after"]
 
 
 def test_the_outcome_of_a_commit_with_an_error_of_the_disk_is_unknown(database_url: str) -> None:

@@ -235,14 +235,12 @@ class Reader:
 
     def leave_loop(self) -> None:
         """Keeps the transaction: an interrupted read does not roll it back."""
-        self.deadline = inf
         if self.is_on_loop:
             self.is_on_loop = False
             self.connection.set_progress_handler(None, 0)
             self.connection.execute(f"PRAGMA busy_timeout = {BUSY_SECONDS * 1000}")
 
     def end(self) -> None:
-        self.deadline = inf
         if self.connection.in_transaction:
             self.cursor.execute("COMMIT")
 
