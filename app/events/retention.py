@@ -76,7 +76,7 @@ async def removing_expired(
                 yield name, len(found)
                 continue
             if name == "events":
-                await db.write(marking_removed(max(id for _, id in found), now))
+                await db.write(marking_removed(found[-1][1], now))
             yield name, len(await take_each(db, found, partial(remove, now)))
     async with aclosing(removing_audit(db, periods.before(AUDIT, now), now, is_dry_run)) as steps:
         async for step in steps:

@@ -245,6 +245,14 @@ def test_of_two_decisions_at_one_moment_disabled_wins(first: TombstoneState) -> 
     assert found == {person: Mark(TombstoneState.DISABLED, NOW)}
 
 
+@pytest.mark.parametrize("order", [1, -1])
+def test_of_two_erasures_the_first_has_the_moment(order: int) -> None:
+    first, second = (Mark(TombstoneState.ERASED, moment) for moment in (NOW, NOW + HOUR))
+    given = [{("CLIENT", 1): mark} for mark in (first, second)][::order]
+
+    assert merged(*given) == {("CLIENT", 1): first}
+
+
 def test_a_decision_after_one_of_a_clock_that_was_ahead_wins(database_url: str) -> None:
     """In the database, and when a restore merges it with that of the backup."""
     person, ahead = ("CAREGIVER", 2), Mark(TombstoneState.ENABLED, NOW + HOUR)

@@ -145,6 +145,22 @@ def test_applications_over_the_limit_are_counted_as_other() -> None:
     assert set(found.values()) == {3, 60}
 
 
+def test_the_limit_of_applications_counts_for_each_day(settings: Settings) -> None:
+    async def write_on_two_days() -> None:
+        db = await open_database(settings.database)
+        moments = iter([NOW, NOW, NOW + DAY])
+        writer = UsageWriter(db, Usage(), lambda: next(moments))
+        for day in (NOW, NOW + DAY):
+            for number in range(MAX_APPLICATIONS):
+                writer.usage.add(LIST, "CLIENT", f"application-{day:%d}-{number}", day)
+            await writer.write()
+        writer.usage.add(LIST, "CLIENT", "another", NOW + DAY)
+        assert [each.application for each in writer.usage.take()] == ["another"]
+        await db.close()
+
+    asyncio.run(write_on_two_days())
+
+
 @starting_with(a_world)
 def test_the_counts_of_processes_add_up(settings: Settings) -> None:
     with service(settings) as first, service(settings, now=NOW + HOUR) as second:
@@ -217,13 +233,21 @@ def test_counts_that_cannot_be_written_are_written_later(
             await writer.write()
         await asyncio.to_thread(raw.run, settings.database, "ALTER TABLE away RENAME TO legacy_usage")
         await writer.write()
+        written.append(await asyncio.to_thread(counted, settings))
+        logged.append(len(caplog.records))
+        await asyncio.to_thread(raw.run, settings.database, "DROP TABLE legacy_usage")
+        writer.usage.add(LIST, "CLIENT", "one", NOW)
+        await writer.write()
         await db.close()
 
+    written: list[Rows] = []
+    logged: list[int] = []
     asyncio.run(write_often())
 
-    assert [row[3:] for row in counted(settings)] == [("one", 3)]
-    assert len(caplog.records) == 1
-    assert caplog.records[0].message.startswith("calls of the legacy paths cannot be written")
+    assert [[row[3:] for row in rows] for rows in written] == [[("one", 3)]]
+    assert (logged, len(caplog.records)) == ([1], 2)  # once for each outage
+    message = "calls of the legacy paths cannot be written"
+    assert all(record.message.startswith(message) for record in caplog.records)
 
 
 def test_a_call_during_a_write_that_fails_is_counted_with_the_earlier_ones() -> None:
