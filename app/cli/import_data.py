@@ -72,7 +72,7 @@ def import_command(
 
 @contextmanager
 def complete(file: IO[bytes]) -> Iterator[IO[bytes]]:
-    """Reads a pipe to its end first: nobody else can change data while an import waits for its next line."""
+    """Reads a pipe to its end first: while an import waits for its next line, all other changes wait too."""
     if file.seekable():
         yield file
         return

@@ -59,7 +59,7 @@ class ImportRows:
     """The rows of the lines so far, and the ids and values of the file and of the database."""
 
     def __init__(self) -> None:
-        self.now = datetime.min.replace(tzinfo=UTC)  # reminders before it are not sent anymore
+        self.now = datetime.min.replace(tzinfo=UTC)  # scheduled reminders until it are skipped
         self.rows: dict[str, list[tuple[Any, ...]]] = defaultdict(list)
         self.known: dict[str, dict[int, Parties | None]] = defaultdict(dict)
         self.rejected: set[tuple[str, int]] = set()
