@@ -196,3 +196,14 @@ def test_a_process_that_stops_within_a_change_does_not_keep_rows_locked(
         return await db.write(adding("next"))
 
     assert with_database(database_url, use) == "next"
+
+
+def test_commits_that_may_wait_are_counted_until_none_does(database_url: str) -> None:
+    """After an unconfirmed commit, each change first asks for the commits that wait for a standby."""
+
+    async def use(db: Any) -> bool:
+        db.has_unconfirmed = True
+        await db.write(adding("one"))
+        return bool(db.has_unconfirmed)
+
+    assert with_database(database_url, use) is False
