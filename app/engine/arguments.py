@@ -276,26 +276,23 @@ def object_coercer(kind: GraphQLInputObjectType, above: tuple[Any, ...]) -> Conv
             name,
             field.out_name or name,
             coercer(field.type, above),
-            field.default_value,
             is_required_input_field(field),
         )
         for name, field in kind.fields.items()
     ]
 
     def coerce(value: Any) -> Any:
+        """Without defaults, which Strawberry's input class has too."""
         if value.__class__ is not dict:
             raise Unsupported
-        coerced, known = {}, 0
-        for name, out_name, read, default, is_required in fields:
+        coerced = {}
+        for name, out_name, read, is_required in fields:
             given = value.get(name, Undefined)
             if given is not Undefined:
-                known += 1
                 coerced[out_name] = read(given)
             elif is_required:
                 raise Unsupported
-            elif default is not Undefined:
-                coerced[out_name] = default
-        if known < len(value):
+        if len(coerced) < len(value):
             raise Unsupported
         return kind.out_type(coerced)
 

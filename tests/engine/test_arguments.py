@@ -162,6 +162,14 @@ def test_literals_of_a_root_field_give_the_same_result() -> None:
     assert "12 Genre.POEMS a/1/None/unset beside nowhere '1' [3]" in outcome.data
 
 
+def test_null_for_a_required_argument_is_an_error_in_every_request() -> None:
+    query = "query($times: Int = 2) { noted(times: $times) }"
+
+    outcomes = execute_both_in_turn(query, {"times": 1}, {"times": None}, {}, {"times": None})
+
+    assert [bool(each.errors) for each in outcomes] == [False, True, False, True]
+
+
 LEAF_ARGUMENTS = """
     query(
         $code: ID = "given", $genre: Genre, $stamp: Stamp, $loud: Boolean, $times: Int! = 2, $price: Float,
@@ -291,6 +299,7 @@ def test_an_input_object_gives_the_same_result(given: Any) -> None:
 
 EQUAL_VALUES: dict[str, tuple[str, type, list[Any]]] = {
     "numbers that are equal": ("Float", float, [0.0, -0.0, 1.0]),
+    "a number that is equal to true": ("JSON", JSON, [True, 1, False, 0]),
     "decimals that are equal": ("Decimal", Decimal, ["1.0", "1.00", "1"]),
     "moments that are equal": (
         "DateTime",
@@ -311,7 +320,7 @@ def test_values_that_are_equal_but_not_identical_are_not_confused(
 
     @strawberry.type
     class Child:
-        text: str = strawberry.field(resolver=representation)
+        text: str = strawberry.field(resolver=representation, metadata={"computes": True})
 
     @strawberry.type
     class Root:
