@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator
 from decimal import Decimal
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -20,6 +21,8 @@ from tests.engine.library import (
     a_volume,
     an_author,
     execute_both,
+    execute_both_with,
+    only,
 )
 
 Changed = Callable[[], dict[str, Any]]
@@ -495,3 +498,46 @@ def test_objects_of_very_many_classes_give_the_same_result() -> None:
 
     assert len(outcome.errors) == 2
     assert outcome.paths == [["pile", 200], ["pile", 402, "title"]]
+
+
+class Writer(tuple[Any, ...]):
+    """The part of a StoredBook, a view of its row."""
+
+    name = property(lambda self: self[2])
+
+
+class StoredBook(tuple[Any, ...]):
+    """The title, the id of its writer and the name of its writer, like a row of a reader."""
+
+    __layout__ = SimpleNamespace(
+        columns={"title": (0, None)},
+        joined={"writer": (1, SimpleNamespace(columns={"name": (2, None)}, joined={}, lists={}))},
+        lists={},
+    )
+    title = property(lambda self: self[0])
+    writer = property(lambda self: None if self[1] is None else Writer(self))
+
+
+@strawberry.type
+class Named:
+    name: str
+
+
+@strawberry.type
+class WithWriter:
+    title: str
+    writer: Named
+
+
+@strawberry.type
+class Shop:
+    @strawberry.field
+    def books(self) -> list[WithWriter | None]:
+        return [StoredBook(("Emma", 1, "Jane")), StoredBook(("Lost", None, None))]  # type: ignore[list-item]
+
+
+def test_a_row_without_its_required_object_gives_the_same_result() -> None:
+    outcome = execute_both_with(only(Shop), "{ books { title writer { name } } }")
+
+    assert outcome.data == "{'books': [{'title': 'Emma', 'writer': {'name': 'Jane'}}, None]}"
+    assert outcome.paths == [["books", 1, "writer"]]

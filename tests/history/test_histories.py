@@ -48,6 +48,7 @@ def seed() -> int:
     return SystemRandom().randrange(2**32)
 
 
+@pytest.mark.parametrize("kind", ["postgresql"], indirect=True)
 def test_calls_fit_one_order(gateways: Gateways) -> None:
     history = run(gateways, seed(), CALLS)
 

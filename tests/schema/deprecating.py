@@ -9,8 +9,8 @@ from app.schema.schema import Schema, build_schema
 REASON = "Use `other`; may be gone from 2027-06-01."
 FIELD, ARGUMENT = "Session.title", "Query.sessions(timeState:)"
 INPUT_FIELD, VALUE = "AssignHomeworkInput.remindDates", "TimeState.FUTURE"
-EVENT = "AssignmentChange.what"
-PARTS = (FIELD, ARGUMENT, INPUT_FIELD, VALUE, EVENT)
+EVENT, ITEM_FIELD = "AssignmentChange.what", "AnswerInput.answer"
+PARTS = (FIELD, ARGUMENT, INPUT_FIELD, VALUE, EVENT, ITEM_FIELD)
 
 
 def schema_with_deprecated_parts(prepares: bool = True, options: EngineOptions | None = None) -> Schema:
@@ -22,6 +22,7 @@ def schema_with_deprecated_parts(prepares: bool = True, options: EngineOptions |
         types["AssignHomeworkInput"].fields["remindDates"],
         types["TimeState"].values["FUTURE"],
         types["AssignmentChange"].fields["what"],
+        types["AnswerInput"].fields["answer"],
     ):
         part.deprecation_reason = REASON
     schema.deprecated = deprecated_parts(schema._schema)

@@ -21,7 +21,7 @@ from tests.callers import Gateway, opened, schema_of
 from tests.db import raw
 from tests.factories import DAY, NOW, a_world, starting_with
 from tests.rest_compat.legacy import SESSIONS
-from tests.schema.deprecating import ARGUMENT, EVENT, FIELD, INPUT_FIELD, PARTS, VALUE, deprecated
+from tests.schema.deprecating import ARGUMENT, EVENT, FIELD, INPUT_FIELD, ITEM_FIELD, PARTS, VALUE, deprecated
 from tests.schema.listening import insert_event, listening, streaming
 
 __all__ = ["deprecated"]
@@ -31,6 +31,7 @@ TODAY = "2026-11-21"
 TITLES = "{ sessions(first: 1) { nodes { title } } }"
 IN_STATE = "query ($state: TimeState) { sessions(timeState: $state) { totalCount } }"
 ASSIGN = "mutation ($input: AssignHomeworkInput!) { assignHomework(input: $input) { userErrors { code } } }"
+SAVE = "mutation ($input: SaveAnswersInput!) { saveAnswers(input: $input) { userErrors { code } } }"
 CHANGES = "subscription { assignmentChanged(after: 0) { id what } }"
 HOMEWORK = {
     "sessionId": "1",
@@ -86,6 +87,15 @@ def test_each_part_is_counted_once_a_request(settings: Settings, prepares: bool)
         (TODAY, FIELD, "CLIENT", "tests", 1),
         (TODAY, VALUE, "CAREGIVER", "tests", 2),
     ]
+
+
+def test_a_single_value_for_a_list_is_counted(settings: Settings) -> None:
+    with service(settings) as gateway:
+        answer = {"questionId": "1", "answer": "Well."}
+        gateway.as_client(1).graphql(SAVE, input={"assignmentId": "1", "answers": answer})
+        gateway.as_client(1).graphql(SAVE, input={"assignmentId": "1", "answers": []})
+
+    assert counts(settings) == {ITEM_FIELD: 1}
 
 
 def test_the_token_or_else_the_user_agent_names_the_application(settings: Settings) -> None:
