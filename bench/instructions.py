@@ -1,10 +1,11 @@
 """Processor instructions of one request of each operation, which noise on the machine does not change.
 
-python bench/instructions.py [-o R1,G4] [--project DIR]
+python bench/instructions.py [-o R1,G4] [--on postgresql] [--project DIR]
 
-Runs the service of a checkout under `valgrind --tool=callgrind` on SQLite, without sockets: 16 connections
+Runs the service of a checkout under `valgrind --tool=callgrind`, without sockets of clients: 16 connections
 pass the bytes of a request to the HTTP protocol, wait for all responses and start again. The figure is the
-difference between a long run and a short one, divided by the number of requests; it includes all threads.
+difference between a long run and a short one, divided by the number of requests; it includes all threads, and
+does not include PostgreSQL.
 """
 
 import argparse
@@ -13,23 +14,28 @@ import gc
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
+from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import expected
+from postgres import running_postgres
 from report import PROJECT
 from servers import (
+    HOME,
     SECRET,
     WORK,
+    Target,
+    copy_database,
     data_folder,
+    free_port,
     master_database,
     new_request,
     raw,
     read_targets,
-    remove_database,
 )
 
 CONNECTIONS = 16
@@ -104,17 +110,17 @@ async def drive(requests: list[bytes], rounds: int) -> None:
     await lifespan.shutdown()
 
 
-def count(project: Path, files: list[Path], rounds: int, database: Path) -> int:
+def count(project: Path, files: list[Path], rounds: int, target: Target, master: Path | str) -> int:
     """The instructions of a whole run."""
-    fresh = WORK / f"instructions-{os.getpid()}.db"
-    shutil.copyfile(database, fresh)
+    copy_database(target, master)
+    database = str(target.database)
     done = subprocess.run(
         [*VALGRIND, sys.executable, __file__, "--drive", str(rounds), *map(str, files)],
         cwd=project,
         env={
             **{name: value for name, value in os.environ.items() if not name.startswith("CARE_")},
             "CARE_ENV": "development",
-            "CARE_DATABASE_URL": f"sqlite:///{fresh}",
+            "CARE_DATABASE_URL": database if target.postgres else f"sqlite:///{database}",
             "CARE_TOKEN_SECRET": SECRET,
             "CARE_LOG_LEVEL": "warning",
             "CARE_AUDIT": "off",
@@ -128,7 +134,6 @@ def count(project: Path, files: list[Path], rounds: int, database: Path) -> int:
         capture_output=True,
         text=True,
     )
-    remove_database(fresh)
     found = re.search(r"Collected : (\d+)", done.stderr)
     assert done.returncode == 0 and found, done.stderr[-3000:]
     return int(found[1])
@@ -139,6 +144,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("-o", "--operations", default=",".join(OPERATIONS))
+    parser.add_argument("--on", choices=("sqlite", "postgresql"), default="sqlite")
     parser.add_argument("--project", type=Path, default=Path(__file__).resolve().parent.parent)
     parser.add_argument("--drive", type=int, help=argparse.SUPPRESS)
     parser.add_argument("files", nargs="*", type=Path, help=argparse.SUPPRESS)
@@ -150,20 +156,24 @@ def main() -> None:
             runner.run(drive([file.read_bytes() for file in args.files], args.drive))
         return
     WORK.mkdir(parents=True, exist_ok=True)
-    target = read_targets()[0][PROJECT]
     data = data_folder(1)
-    database = master_database(target, data, False)
-    assert isinstance(database, Path)
     truth = expected.open_dataset(data / "dataset.db")
     counts = {}
-    for operation in args.operations.split(","):
-        files = []
-        for number, values in enumerate(expected.request_values(truth, operation)):
-            files.append(WORK / f"{operation}-{number}")
-            files[-1].write_bytes(raw(new_request(target, operation, values), "localhost"))
-        runs = [count(args.project, files, rounds, database) for rounds in (SHORT, LONG)]
-        counts[operation] = (runs[1] - runs[0]) // ((LONG - SHORT) * CONNECTIONS)
-        print(f"{operation} {counts[operation]:>12,} instructions", flush=True)
+    with ExitStack() as stack:
+        target = read_targets(args.on)[0][PROJECT]
+        if args.on == "postgresql":
+            server = stack.enter_context(running_postgres(HOME / "postgres", free_port(), []))
+            target = replace(target, postgres=server)
+        master = master_database(target, data, False)
+        target = replace(target, name=f"instructions-{os.getpid()}")
+        for operation in args.operations.split(","):
+            files = []
+            for number, values in enumerate(expected.request_values(truth, operation)):
+                files.append(WORK / f"{operation}-{number}")
+                files[-1].write_bytes(raw(new_request(target, operation, values), "localhost"))
+            runs = [count(args.project, files, rounds, target, master) for rounds in (SHORT, LONG)]
+            counts[operation] = (runs[1] - runs[0]) // ((LONG - SHORT) * CONNECTIONS)
+            print(f"{operation} {counts[operation]:>12,} instructions", flush=True)
     print(json.dumps(counts))
 
 

@@ -297,14 +297,18 @@ def run_command(target: Target, verb: str, database: Path | str, data: Path) -> 
         raise RuntimeError(f"`{target.spec[verb]}` failed: {(done.stderr or done.stdout).strip()[-2000:]}")
 
 
-@contextmanager
-def running(target: Target, master: Path | str, data: Path) -> Iterator[Server]:
-    """The target on a fresh copy of its database; it is ended on the way out."""
+def copy_database(target: Target, master: Path | str) -> None:
     if target.postgres:
         postgres.recreate(target.postgres, target.name, template=str(master))
     else:
         remove_database(Path(target.database))
         shutil.copyfile(master, target.database)
+
+
+@contextmanager
+def running(target: Target, master: Path | str, data: Path) -> Iterator[Server]:
+    """The target on a fresh copy of its database; it is ended on the way out."""
+    copy_database(target, master)
     os.sync()  # or the copy is still being written while the first operation is timed
     port = free_port()
     words = words_of(target, target.database, data, port)

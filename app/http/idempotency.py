@@ -14,7 +14,7 @@ from app.care.errors import InvalidValue
 from app.care.idempotency import IdempotentRequest, KeyScope, Outcome, finding_result, storing_response
 from app.db.drivers.interface import DatabaseUnavailable
 from app.http.errors import Failure, RequestRejected
-from app.http.messages import BLANKS, RETRY_AFTER, Reply
+from app.http.messages import RETRY_AFTER, Reply
 
 HEADER = b"idempotency-key"
 VISIBLE = re.compile(rb"[!-~]{1,255}")
@@ -31,7 +31,7 @@ Run = Callable[[Context], Awaitable[tuple[Reply, bool]]]
 
 def read_key(scope: Scope) -> str:
     """The key of the request. A repeated header is rejected."""
-    keys: list[bytes] = [value.strip(BLANKS) for name, value in scope["headers"] if name == HEADER]
+    keys: list[bytes] = [value for name, value in scope["headers"] if name == HEADER]
     if len(keys) != 1:
         raise InvalidValue("Idempotency-Key", "must be given once")
     if VISIBLE.fullmatch(keys[0]) is None:

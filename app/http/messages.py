@@ -28,7 +28,6 @@ SECURITY_HEADERS = (  # of every response, see docs/decisions/0023
 
 SAFE_REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 HEADERS_BY_NAME = "headers_by_name"  # key of the scope: the headers as a dict, built when first needed
-BLANKS = b" \t"  # not part of a header value (RFC 9110, section 5.5)
 ENCODED = "the body must not have a content encoding"
 
 
@@ -104,10 +103,10 @@ def header(scope: Scope, name: bytes) -> str | None:
 
 
 def join_repeated(headers: Iterable[tuple[bytes, bytes]]) -> dict[bytes, bytes]:
-    """Joins the values of a repeated header (RFC 9110, section 5.2)."""
+    """Joins the values of a repeated header (RFC 9110, section 5.2). The server has removed blanks around
+    them."""
     by_name: dict[bytes, bytes] = {}
     for name, value in headers:
-        value = value.strip(BLANKS)
         by_name[name] = b"%b, %b" % (by_name[name], value) if name in by_name else value
     return by_name
 

@@ -16,7 +16,7 @@ import httptools
 from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
 from app.care.budgets import Budget, Unsent
-from app.http.messages import BLANKS, HEADERS_BY_NAME
+from app.http.messages import HEADERS_BY_NAME
 from app.server.admission import AdmissionControl
 from app.server.rejections import (
     HEADERS_TOO_LONG,
@@ -43,6 +43,7 @@ GRACE_SECONDS = 0.5  # at shutdown, for a request that is in transit on an idle 
 # Of the time for a shutdown, before uvicorn reports that it cancels tasks, even if there are none.
 ABORT_SHARE = 0.9
 LINGER_SECONDS = 2  # for a client that still sends to receive the response
+BLANKS = b" \t"  # not part of a header value (RFC 9110, section 5.5)
 HEALTH = (b"/livez", b"/readyz")
 FORWARDED = {b"x-forwarded-for", b"x-forwarded-proto"}
 

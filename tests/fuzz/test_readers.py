@@ -273,6 +273,13 @@ READERS: dict[str, tuple[st.SearchStrategy[Any], Check]] = {
 }
 
 
+@pytest.mark.parametrize("line", LINES)
+def test_a_head_with_one_more_line_is_read_as_by_the_parser(line: bytes) -> None:
+    for start in STARTS:
+        for body in (b"", b"abc", b"3\r\nabc\r\n0\r\n\r\n"):
+            check_head(b"%bhost: care\r\n%b\r\n%b" % (start, line, body))
+
+
 @pytest.mark.parametrize("name", READERS)
 def test_a_reader_returns_a_value_or_rejects(name: str) -> None:
     values, check = READERS[name]

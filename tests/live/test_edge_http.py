@@ -184,22 +184,32 @@ def test_another_minor_version_is_accepted_and_another_major_version_is_rejected
 
 
 CODINGS = {
-    "gzip, chunked": (b"1.1", b"transfer-encoding: gzip, chunked\r\n", 501),
-    "gzip and chunked": (b"1.1", b"transfer-encoding: gzip\r\ntransfer-encoding: chunked\r\n", 400),
-    "chunked in 1.0": (b"1.0", b"transfer-encoding: chunked\r\n", 400),
+    "gzip, chunked": (b"1.1", (b"gzip, chunked",), 501, "the transfer coding must be chunked"),
+    "gzip and chunked": (b"1.1", (b"gzip", b"chunked"), 400, "there must be one Transfer-Encoding header"),
+    "chunked in 1.0": (b"1.0", (b"chunked",), 400, "HTTP/1.0 has no Transfer-Encoding"),
 }
 
 
-@pytest.mark.parametrize(("version", "headers", "status"), CODINGS.values(), ids=list(CODINGS))
+@pytest.mark.parametrize(("version", "codings", "status", "message"), CODINGS.values(), ids=list(CODINGS))
 def test_a_transfer_coding_other_than_chunked_is_rejected(
-    edge: Edge, version: bytes, headers: bytes, status: int
+    edge: Edge, version: bytes, codings: tuple[bytes, ...], status: int, message: str
 ) -> None:
     start = b"POST /graphql HTTP/%b\r\nhost: care\r\n" % version
+    headers = b"".join(b"transfer-encoding: %b\r\n" % coding for coding in codings)
     with edge.connection() as connection:
         response = connection.fetch(start + JSON + AUTHORIZATION + headers + b"\r\n2\r\n{}\r\n0\r\n\r\n")
 
-        assert response.status == status
+        assert (response.status, response.message) == (status, message)
         assert connection.read_to_end() == b""
+
+
+def test_blanks_around_a_value_of_a_header_are_not_part_of_it(edge: Edge) -> None:
+    given = (JSON, AUTHORIZATION, b"x-request-id: mine\r\n")
+    headers = [each.replace(b": ", b": \t").replace(b"\r\n", b" \t\r\n") for each in given]
+
+    response = edge.fetch(request("POST", "/graphql", *headers, body=b'{"query": "{ viewer { role } }"}'))
+
+    assert (response.status, response.headers["x-request-id"]) == (200, "mine")
 
 
 GZIP = b"content-encoding: gzip\r\n"
