@@ -217,6 +217,12 @@ def test_a_token_that_only_the_new_service_rejects_is_no_difference(pair: Servic
     )
 
 
+def test_a_token_that_both_services_reject_is_compared(pair: ServicePair) -> None:
+    pair.start(Response(status=401), Response(status=401))
+
+    assert printed(pair.compare()) == (0, [SAME])
+
+
 REJECTED: dict[str, tuple[list[dict[str, Any]], str]] = {
     "unknown user": (
         [{"path": PATH, "userName": "caregiver-9"}],

@@ -82,6 +82,10 @@ GAPS: dict[str, tuple[Change, dict[Gap, list[str]]]] = {
         in_body(2, lambda body: body.update(totalElements=4)),
         {Gap.LIST: ["caregiver caregiver-1: RUNNING: it changed while it was recorded"]},
     ),
+    "items of a list that grew": (
+        in_body(1, lambda body: body.update(totalElements=2)),
+        {Gap.LIST: ["caregiver caregiver-1: RUNNING: it changed while it was recorded"]},
+    ),
     "one title for both roles": (item(8, title="Another"), {Gap.CONTRADICTION: ["session 1: title"]}),
     "correct counters": (
         item(8, completedAssignmentCount=2, pendingAssignmentCount=0, lastAssignmentScore=71),
@@ -231,6 +235,10 @@ UNREADABLE: dict[str, tuple[Change, str]] = {
     ),
     "not a page": (line(2, answer={"message": "no"}), "line 2: in the response, content: Field required"),
     "another status": (line(2, status=401), "line 2: status is 401: only responses with 200 can be imported"),
+    "a list that is gone": (
+        line(2, status=404),
+        "line 2: status is 404: only responses with 200 can be imported",
+    ),
     "no user": (line(2, userName=None), "line 2: userName is missing: whose token was used?"),
     "no response": (line(2, answer=None), "line 2: answer and file are missing"),
     "no time state": (

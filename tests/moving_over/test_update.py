@@ -317,6 +317,20 @@ def test_what_is_gone_is_listed_and_withdrawn_only_with_the_option(pair: Pair) -
     assert [row[0] for row in raw.run(pair.new, "SELECT kind FROM event")] == ["WITHDRAWN"]
 
 
+def test_what_is_gone_is_removed_once_and_restored_if_it_is_there_again(pair: Pair) -> None:
+    pair.import_first()
+    before = pair.record()
+    raw.run(pair.old, "DELETE FROM assignment WHERE session_id = 5", "DELETE FROM session WHERE id = 5")
+    pair.update(pair.record())
+
+    again = pair.update(pair.record())
+    restored = pair.update(before)
+
+    assert again == (0, ["0 conflicts"])
+    assert restored == (0, ["1 session changed, 1 assignment changed, 0 conflicts"])
+    assert pair.run("legacy", "reconcile", before)[0] == 0
+
+
 def test_a_session_that_is_gone_keeps_its_date_of_closing(pair: Pair) -> None:
     raw.run(pair.old, "UPDATE session SET is_closed = TRUE WHERE id = 5")
     pair.import_first()
