@@ -95,6 +95,16 @@ def test_a_response_says_where_its_time_went(demo: Gateway) -> None:
     assert parts(unknown) == ["total"]
 
 
+def test_a_part_inside_of_another_counts_once() -> None:
+    request = RecentRequest(NOW, "GET", "/")
+    token = CURRENT.set(request)
+    with measured("audit"), measured("database"):
+        pass
+    CURRENT.reset(token)
+
+    assert list(request.parts) == ["audit"]
+
+
 def test_the_introspection_of_tools_is_not_listed(demo: Gateway) -> None:
     body = {"query": INTROSPECTION, "operationName": "IntrospectionQuery"}
     assert "data" in caregiver(demo).request("POST", "/graphql", json=body).json()

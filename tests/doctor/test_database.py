@@ -111,9 +111,12 @@ def test_a_damaged_file_is_reported(diagnose: Diagnose, settings: Settings) -> N
 
 
 @ON_SQLITE
-def test_files_that_other_users_may_read_are_reported(diagnose: Diagnose, settings: Settings) -> None:
+@pytest.mark.parametrize("mode", [0o604, 0o640])
+def test_files_that_other_users_may_read_are_reported(
+    diagnose: Diagnose, settings: Settings, mode: int
+) -> None:
     path = path_of(settings)
-    path.chmod(0o644)
+    path.chmod(mode)
     path.parent.chmod(0o777)
 
     found = diagnose("files")
