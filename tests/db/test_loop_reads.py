@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from app.db.drivers.interface import Database, DatabaseUnavailable, sqlite_path
-from app.db.drivers.sqlite import BUSY_SECONDS, Reader, connect_sqlite
+from app.db.drivers.sqlite import BUSY_SECONDS, STEPS_BETWEEN_CHECKS, Reader, connect_sqlite
 from app.db.sql import Steps
 from tests.db import raw
 from tests.db.small_steps import COUNT_MODULES, Broken, adding, counting, sql, with_database
@@ -360,3 +360,12 @@ def test_a_missing_or_damaged_file_is_unavailable(
             assert str(refused.value.__cause__) == cause
 
     with_database(database_url, use, loop_read_ms=loop_read_ms)
+
+
+def test_a_deadline_in_the_past_does_not_interrupt_the_begin_or_the_end_of_a_read(database_url: str) -> None:
+    """SQLite counts the instructions of a statement over all of its runs."""
+    with closing(connect_sqlite(sqlite_path(database_url))) as connection:
+        reader = Reader(connection)
+        for _ in range(STEPS_BETWEEN_CHECKS):
+            reader.begin_on_loop(0)
+            reader.end()

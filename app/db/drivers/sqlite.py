@@ -241,6 +241,7 @@ class Reader:
             self.connection.execute(f"PRAGMA busy_timeout = {BUSY_SECONDS * 1000}")
 
     def end(self) -> None:
+        self.deadline = inf  # BEGIN and COMMIT would be interrupted too, after it
         if self.connection.in_transaction:
             self.cursor.execute("COMMIT")
 
