@@ -138,16 +138,15 @@ async def save_answers(
 
 @repeatable
 def saving(access: AccessScope, answers: Answers, save_type: SaveType) -> Steps[int]:
-    found = (yield from finding_for_answers(access, answers)) if answers.revision else None
-    if found is not None and found.draft is not None:
-        values = None
-        with suppress(CareError):  # the draft is locked and then rejected
-            values = draft_to_store(found, answers, save_type)
-        if values is not None:
-            values["last"] = found.draft.revision
-            statement, recorded = SAVE_ON_FAST_PATH
-            if (yield FastPath(statement, recorded, values, (values,))):
-                return found.draft.id
+    found = yield from finding_for_answers(access, answers)
+    values = None
+    with suppress(CareError):  # the assignment is locked and the draft then rejected
+        values = draft_to_store(found, answers, save_type) if found else None
+    if found is not None and values is not None:
+        values["last"] = answers.revision
+        statement, recorded = SAVE_ON_FAST_PATH[found.draft is None]
+        if (yield FastPath(statement, recorded, values, (values,))):
+            return int(values["answer_set"])
     found = yield from locking_for_answers(access, answers)
     values = draft_to_store(found, answers, save_type)
     if found.draft is not None and values is None:
@@ -169,9 +168,10 @@ class Answerable(NamedTuple):
 
 
 def finding_for_answers(access: AccessScope, answers: Answers) -> Steps[Answerable | None]:
-    """The assignment without a lock, for a fast path. None if it does not exist, or where there is none."""
+    """The assignment without a lock, for a fast path, and an id for a first draft. None if there is no such
+    assignment, or no fast path."""
     values = {**scope_values(access), "assignment": answers.assignment_id, "number": 0}
-    for _, *row in (yield FastRead(FIND_FOR_ANSWERS, values)):
+    for _, *row in (yield FastRead(FIND_FOR_ANSWERS[not answers.revision], values)):
         if row[0] is not None:
             return answerable_of(assignment_of(row, values))
     return None

@@ -1,10 +1,11 @@
-"""On PostgreSQL, the fast path saves a draft again by one read and one statement, in batches with those of
-other callers. It writes the same rows as a transaction. If it writes nothing, a transaction saves the draft
+"""On PostgreSQL, the fast path saves a draft by one read and one statement, in batches with those of other
+callers. It writes the same rows as a transaction. If it writes nothing, a transaction saves the draft
 or rejects it."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
 from functools import partial
+from itertools import chain
 from typing import Any
 
 import pytest
@@ -41,10 +42,10 @@ WRITTEN = (
 
 
 def drafts() -> list[Line]:
-    """Assignment and draft 1 of session 1, and so on. Assignment 4 has no draft."""
+    """Assignment and draft 1 of session 1, and so on. Assignments 4 and 5 have no draft."""
     given = [{"questionText": "How strongly?", "answer": "0"}]
     saved = {"saveType": "DRAFT", "revision": 1, "answers": given}
-    homework = sessions_with_homework(SESSIONS + 1)
+    homework = sessions_with_homework(SESSIONS + 2)
     return [*homework, *(an_answer_set(number, number, **saved) for number in range(1, SESSIONS + 1))]
 
 
@@ -85,7 +86,7 @@ NOT_FOUND = sql("SELECT 0 AS number, CAST(NULL AS bigint)")
 def kind_of(sent: str) -> str:
     return (
         "FAST PATH"
-        if sent in [each.for_("postgresql").sql for each in SAVE_ON_FAST_PATH]
+        if sent in [each.for_("postgresql").sql for each in chain(*SAVE_ON_FAST_PATH.values())]
         else sent.split()[0]
     )
 
@@ -147,6 +148,49 @@ def test_it_writes_what_a_transaction_writes(database_url: str) -> None:
     assert (fast_event[2:4], careful_event[2:4]) == ((1, 1), (2, 2))
     assert fast_record[:7] == careful_record[:7]
     assert (fast_record[7], careful_record[7]) == ('[[1,1,{"drafts":[1]}]]', '[[1,1,{"drafts":[2]}]]')
+
+
+def test_it_adds_a_first_draft_like_a_transaction(database_url: str) -> None:
+    [fast], sent = together(database_url, partial(save, assignment=4, revision=0))
+    careful = with_database(database_url, partial(save, assignment=5, revision=0, note=without_fast_path))
+
+    assert sent == ["FAST PATH"]
+    sets, events, records = rows(database_url)
+    [fast_set, careful_set] = sets[SESSIONS:]
+    assert (fast_set[0], careful_set[0]) == (fast, careful)
+    assert fast_set[4:] == careful_set[4:] and fast_set[4:9] == ("DRAFT", 1, 1, None, None)
+    assert [event[2:6] for event in events] == [
+        (4, 4, "DRAFT_SAVED", "CLIENT"),
+        (5, 5, "DRAFT_SAVED", "CLIENT"),
+    ]
+    assert [record[7] for record in records] == [f'[[1,1,{{"drafts":[{each}]}}]]' for each in (fast, careful)]
+
+
+def test_of_two_first_drafts_the_second_is_a_conflict(database_url: str) -> None:
+    first = partial(save, assignment=4, revision=0)
+
+    found, _ = together(database_url, first, partial(first, answer="3"))
+
+    assert [code_of(each) for each in found] == [rows(database_url)[0][SESSIONS][0], "DRAFT_CONFLICT"]
+    assert len(rows(database_url)[0]) == SESSIONS + 1
+
+
+@pytest.mark.parametrize(
+    ("change", "code"),
+    [
+        ("UPDATE answer_set SET assignment_id = 4 WHERE id = 3", "DRAFT_CONFLICT"),
+        ("UPDATE session SET is_closed = true WHERE id = 4", "NOT_RUNNING"),
+        ("UPDATE assignment SET status = 'COMPLETE' WHERE id = 4", "WRONG_STATE"),
+    ],
+    ids=["saved", "closed", "submitted"],
+)
+def test_a_change_before_a_first_draft_is_noticed(database_url: str, change: str, code: str) -> None:
+    first = partial(save, assignment=4, revision=0)
+
+    [error], sent = together(database_url, first, meanwhile=(change,))
+
+    assert (code_of(error), sent) == (code, ["FAST PATH", "BEGIN;", "ROLLBACK"])
+    assert rows(database_url)[1:] == [[], []]
 
 
 def test_several_callers_share_one_commit(database_url: str) -> None:
@@ -232,10 +276,14 @@ def test_no_statement_scans_a_table(database_url: str) -> None:
             ran.append(Ran("save", step.statement, step.values))
         return step
 
-    with_database(database_url, partial(save, note=note))
+    async def use(db: Any) -> None:
+        await save(db, note=note)
+        await save(db, 4, revision=0, note=note)
+
+    with_database(database_url, use)
     plans = asyncio.run(postgres_plans(database_url, ran))
 
-    assert len(plans) == 2
+    assert len(plans) == 4
     assert [plan for _, _, plan in plans if "Seq Scan" in plan] == []
 
 

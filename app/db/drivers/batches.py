@@ -12,6 +12,7 @@ from app.db.sql import DatabaseKind, Values
 
 MAX_BATCH = 8  # reads
 MAX_CHANGES = 16  # they share a commit, which takes longer than each
+UNCONFIRMED = "the database did not confirm the change in time; whether it is kept is not known"
 MISMATCH = "the database returned the row of another request"
 Confirm = Callable[[Any, Awaitable[Any]], Awaitable[Any]]
 
@@ -24,12 +25,20 @@ class BatchItem(Waiter):
     request then goes on without a batch."""
 
     values: Values = field(default_factory=dict)
+    is_change: bool = False
+    until: float | None = None  # the time of the event loop until which it waits
     rows: list[Any] | None = None
 
     def complete(self, rows: list[Any] | None) -> None:
         self.rows = rows
         if self.turn is not None and not self.turn.done():  # done: the request was cancelled
             self.turn.set_result(False)
+
+    def time_out(self) -> None:
+        if self.is_taken and self.is_change:
+            self.fail(OutcomeUnknown(UNCONFIRMED))
+        else:
+            self.fail(DatabaseUnavailable())
 
     def fail(self, fault: DatabaseUnavailable) -> None:
         """Raises a new exception: a shared one would collect the tracebacks of all requests."""

@@ -4,7 +4,7 @@ import asyncio
 import logging
 import random
 import re
-from collections.abc import AsyncIterator, Awaitable, Iterable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
 from contextlib import asynccontextmanager, suppress
 from contextvars import Context
 from functools import lru_cache, partial
@@ -12,7 +12,7 @@ from time import monotonic, perf_counter
 from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
-from app.db.drivers.batches import MAX_BATCH, MAX_CHANGES, BatchItem, run_batch
+from app.db.drivers.batches import MAX_BATCH, MAX_CHANGES, UNCONFIRMED, BatchItem, run_batch
 from app.db.drivers.citus import is_distributed
 from app.db.drivers.connections import ACQUIRE_SECONDS, Primary, open_pool
 from app.db.drivers.fair_turns import CONNECTED, FairThreads, FairTurns
@@ -56,13 +56,13 @@ from app.db.sql import (
 from app.telemetry import counters
 
 Result = TypeVar("Result")
+RunBatch = Callable[[FairTurns, BatchItem], Awaitable[None]]
 
 ATTEMPTS = 5  # to commit a change that conflicts with others
 READS_AT_ONCE = 2  # reads or batches of one statement
 ANNOUNCE_SECONDS = 0.02  # between two announcements, each of which costs as much as a small change
 PAUSE_SECONDS = 0.05  # before the next attempt, at most
 UNKNOWN = "the database went away; whether the change was kept is not known"
-UNCONFIRMED = "the database did not confirm the change in time; whether it is kept is not known"
 COMMIT_SECONDS = 5  # less than ACQUIRE_SECONDS: commits that wait must not make reads fail
 MIN_WAIT = 0.5  # seconds for which a commit waits if the standby is lost
 CITUS_SECONDS = 10  # for the statements of a change on Citus, whose workers know no `lock_timeout` of ours
@@ -181,18 +181,19 @@ class PostgresDatabase:
 
     async def run_fast_path(self, step: FastPath) -> list[Any]:
         """Returns the row of the change, or nothing if it was not made."""
-        item = BatchItem(step.statement, values=step.values)
-        turns = (self.fast_path_turn, self.turns_to_change, self.turns)
-        async with self.connection(*turns, waiter=item) as connection:
-            if connection is not None:
-                if self.has_unconfirmed:
-                    await self.reject_while_commits_wait(connection)
-                items = [item, *self.fast_path_turn.take(step.statement, MAX_CHANGES - 1)]
-                await to_the_end(run_batch(connection, self.kind, items, self.confirm))
+        item = BatchItem(step.statement, values=step.values, is_change=True)
+        await self.run_or_join(self.fast_path_turn, item, self.run_changes)
         rows = [row for row in item.rows or () if row[1] is not None]
         if rows:
             self.announce({f"{step.values['caregiver']} {rows[0][1]}"})
         return rows
+
+    async def run_changes(self, turns: FairTurns, item: BatchItem) -> None:
+        async with self.connection(self.turns_to_change, self.turns, until=item.until) as connection:
+            if self.has_unconfirmed:
+                await self.reject_while_commits_wait(connection)
+            items = [item, *turns.take(item.statement, MAX_CHANGES - 1)]
+            await to_the_end(run_batch(connection, self.kind, items, self.confirm))
 
     async def read_in_batch(self, step: Batchable) -> list[Any] | None:
         """Returns the row, or None if PostgreSQL rolled the batch back."""
@@ -200,14 +201,48 @@ class PostgresDatabase:
         turns = self.turns_to_read.get(step.statement)
         if turns is None:
             turns = self.turns_to_read[step.statement] = FairTurns(READS_AT_ONCE)
-        async with self.connection(turns, self.turns, waiter=item) as connection:
-            if connection is not None:
-                items = [item, *turns.take(step.statement, MAX_BATCH - 1)]
-                if len(items) == 1:
-                    with raising_unavailable():
-                        return await run_step(connection, self.kind, Batchable(*step))
-                await to_the_end(run_batch(connection, self.kind, items))
+        await self.run_or_join(turns, item, self.run_reads)
         return item.rows
+
+    async def run_reads(self, turns: FairTurns, item: BatchItem) -> None:
+        async with self.connection(until=item.until) as connection:
+            items = [item, *turns.take(item.statement, MAX_BATCH - 1)]
+            if len(items) > 1:
+                await to_the_end(run_batch(connection, self.kind, items))
+            else:
+                with raising_unavailable():
+                    item.rows = await run_step(connection, self.kind, Batchable(item.statement, item.values))
+
+    async def run_or_join(self, turns: FairTurns, item: BatchItem, run: RunBatch) -> None:
+        """Runs the next batch, or waits until another request has run the statement of the item."""
+        task = asyncio.current_task()
+        CONNECTED.add(task)
+        try:
+            item.until = self.end_of_wait()
+            if turns.free:
+                turns.free -= 1
+            elif not await self.has_turn(turns, item):
+                return
+            try:
+                if item.turn is None:
+                    await asyncio.sleep(0)  # other requests that have arrived meanwhile join the batch
+                await run(turns, item)
+            finally:
+                turns.release()
+        finally:
+            CONNECTED.discard(task)
+
+    async def has_turn(self, turns: FairTurns, item: BatchItem) -> bool:
+        timer = item.until and asyncio.get_running_loop().call_at(item.until, item.time_out)
+        try:
+            return await turns.acquire(item)
+        finally:
+            if timer:
+                timer.cancel()
+
+    def end_of_wait(self) -> float | None:
+        """Until when a request waits for a connection; None: without a limit."""
+        return self.acquire_seconds and asyncio.get_running_loop().time() + self.acquire_seconds
 
     async def run_transaction(
         self, connection: Any, steps: Steps[Result], step: Step, is_read: bool
@@ -276,27 +311,21 @@ class PostgresDatabase:
             self.announcing = None
 
     @asynccontextmanager
-    async def connection(self, *turns: FairTurns, waiter: BatchItem | None = None) -> AsyncIterator[Any]:
-        """Without `turns` as for a read. Yields None if another request has run the statement of `waiter`."""
+    async def connection(self, *turns: FairTurns, until: float | None = None) -> AsyncIterator[Any]:
+        """Without `turns` as for a read."""
         taken: list[FairTurns] = []
         task = asyncio.current_task()
         CONNECTED.add(task)
         try:
             try:
-                async with asyncio.timeout(self.acquire_seconds):
+                async with asyncio.timeout_at(until or self.end_of_wait()):
                     for turn in turns or [self.turns]:
-                        if not await turn.acquire(None if taken else waiter):
-                            break
+                        await turn.acquire()
                         taken.append(turn)
                     losses = self.losses
-                    connection = await self.take_connection() if taken else None
+                    connection = await self.take_connection()
             except TimeoutError as error:
-                if waiter is not None and waiter.is_taken and self.fast_path_turn in turns:
-                    raise OutcomeUnknown(UNCONFIRMED) from error
                 raise DatabaseUnavailable from error
-            if not taken:
-                yield None
-                return
             self.in_use[connection] = monotonic()
             try:
                 yield connection

@@ -100,19 +100,18 @@ FIND_SET = Statement(
         ANSWER_SET.c.id == id_parameter("answer_set"), is_of_caregiver(ANSWER_SET), is_final(ANSWER_SET)
     )
 )
-ADD_SET = Statement(
-    insert(ANSWER_SET).values(
-        id=id_parameter("answer_set"),
-        **OF_ASSIGNMENT,
-        save_type=text_parameter("save_type"),
-        attempt=count_parameter("attempt"),
-        revision=count_parameter("revision"),
-        submit_date=moment_parameter("submitted"),
-        score=count_parameter("score"),
-        own_score=count_parameter("score"),
-        answers=ANSWERS,
-    )
-)
+COLUMNS_OF_SET: dict[str, Any] = {
+    "id": id_parameter("answer_set"),
+    **OF_ASSIGNMENT,
+    "save_type": text_parameter("save_type"),
+    "attempt": count_parameter("attempt"),
+    "revision": count_parameter("revision"),
+    "submit_date": moment_parameter("submitted"),
+    "score": count_parameter("score"),
+    "own_score": count_parameter("score"),
+    "answers": ANSWERS,
+}
+ADD_SET = Statement(insert(ANSWER_SET).values(COLUMNS_OF_SET))
 SAVE_DRAFT = Statement(
     update(ANSWER_SET)
     .where(ANSWER_SET.c.id == id_parameter("answer_set"), IS_OF_ASSIGNMENT)

@@ -25,7 +25,7 @@ from sqlalchemy import (
     true,
     update,
 )
-from sqlalchemy.dialects.postgresql import aggregate_order_by
+from sqlalchemy.dialects.postgresql import aggregate_order_by, insert
 from sqlalchemy.sql.elements import ClauseElement
 
 from app.db.audit.records import ASSIGNMENTS, Record
@@ -40,8 +40,9 @@ from app.db.sql import (
     id_parameter,
     literal_text,
     moment_parameter,
+    new_id,
 )
-from app.db.statements.answers import QUESTIONS, SAVE_DRAFT, select_for_answers
+from app.db.statements.answers import COLUMNS_OF_SET, QUESTIONS, SAVE_DRAFT, select_for_answers
 from app.db.statements.assignments import (
     NEW_ID,
     columns_of_assignment,
@@ -123,36 +124,28 @@ def assign_on_fast_path(looks_for_repetition: bool, is_recorded: bool) -> Statem
     return Statement(build)
 
 
-def find_for_answers() -> Statement:
-    """What LOCK_FOR_ANSWERS returns, without a lock and without a new id. NULL if there is no assignment."""
-    found = select_for_answers(QUESTIONS, null()).subquery()
+def find_for_answers(new_set: ColumnElement[Any]) -> Statement:
+    """What LOCK_FOR_ANSWERS returns, without a lock. NULL if there is no assignment."""
+    found = select_for_answers(QUESTIONS, new_set).subquery()
     row = select(literal(1).label("row")).subquery()
     return Statement(select(NUMBER, *found.c).select_from(row.outerjoin(found, true())))
 
 
-def save_on_fast_path(is_recorded: bool) -> Statement:
-    """Saves a draft that has the revision `last`, of an assignment that is as the caller has read it."""
+def save_on_fast_path(is_first: bool, is_recorded: bool) -> Statement:
+    """Saves the first draft of an assignment that is as the caller has read it, or the draft that has the
+    revision `last`."""
 
     def build(kind: DatabaseKind) -> ClauseElement:
-        locked = (
-            select(*SESSION.c["id", "client_id"])
-            .select_from(SESSION.join(ASSIGNMENT, ASSIGNMENT.c.session_id == SESSION.c.id))
-            .where(IS_THE_SESSION, SESSION.c.is_closed == false())
-            .where(ASSIGNMENT.c.id == id_parameter("assignment"), is_of_caregiver(ASSIGNMENT))
-            .where(ASSIGNMENT.c.client_id == CLIENT_ID)
-            .where(ASSIGNMENT.c.status == literal_text(AssignmentStatus.PENDING))
-            .where(ASSIGNMENT.c.attempt == count_parameter("attempt"), is_not_withdrawn(ASSIGNMENT))
-            .with_for_update(of=(SESSION, ASSIGNMENT), skip_locked=True)
-            .cte("locked")
-        )
-        with_client = locked_with_client(locked)
-        assert isinstance(SAVE_DRAFT.expression, Update)
-        changed = (
-            SAVE_DRAFT.expression.where(exists().where(with_client.c.id == id_parameter("session")))
-            .where(~is_final(ANSWER_SET), ANSWER_SET.c.revision == count_parameter("last"))
-            .returning(ANSWER_SET.c.client_id)
-            .cte("changed")
-        )
+        with_client = locked_for_answers()
+        if is_first:
+            new = select(*COLUMNS_OF_SET.values()).select_from(with_client)
+            saved: Any = insert(ANSWER_SET).from_select(list(COLUMNS_OF_SET), new).on_conflict_do_nothing()
+        else:
+            assert isinstance(SAVE_DRAFT.expression, Update)
+            saved = SAVE_DRAFT.expression.where(
+                exists().where(with_client.c.id == id_parameter("session"))
+            ).where(~is_final(ANSWER_SET), ANSWER_SET.c.revision == count_parameter("last"))
+        changed = saved.returning(ANSWER_SET.c.client_id).cte("changed")
         client = changed.c.client_id
         subject = of_assignment(id_parameter("assignment"))
         changes = [insert_rows(EVENT, columns_of_event(subject, client), changed)]
@@ -161,6 +154,22 @@ def save_on_fast_path(is_recorded: bool) -> Statement:
         return select(NUMBER, select(client).scalar_subquery()).add_cte(*as_ctes(changes))
 
     return Statement(build)
+
+
+def locked_for_answers() -> CTE:
+    """The session, if the assignment is pending and in the attempt that the caller has read."""
+    locked = (
+        select(*SESSION.c["id", "client_id"])
+        .select_from(SESSION.join(ASSIGNMENT, ASSIGNMENT.c.session_id == SESSION.c.id))
+        .where(IS_THE_SESSION, SESSION.c.is_closed == false())
+        .where(ASSIGNMENT.c.id == id_parameter("assignment"), is_of_caregiver(ASSIGNMENT))
+        .where(ASSIGNMENT.c.client_id == CLIENT_ID)
+        .where(ASSIGNMENT.c.status == literal_text(AssignmentStatus.PENDING))
+        .where(ASSIGNMENT.c.attempt == count_parameter("attempt"), is_not_withdrawn(ASSIGNMENT))
+        .with_for_update(of=(SESSION, ASSIGNMENT), skip_locked=True)
+        .cte("locked")
+    )
+    return locked_with_client(locked)
 
 
 def locked_with_client(locked: CTE) -> CTE:
@@ -214,6 +223,11 @@ def about_assignments(new: CTE, client: ColumnElement[Any]) -> ColumnElement[str
     return func.concat(*texts)
 
 
+NEW_SET = new_id("answer_set")
+
 ASSIGN_ON_FAST_PATH = {flags: assign_on_fast_path(*flags) for flags in product((False, True), repeat=2)}
-FIND_FOR_ANSWERS = find_for_answers()
-SAVE_ON_FAST_PATH = [save_on_fast_path(is_recorded) for is_recorded in (False, True)]
+FIND_FOR_ANSWERS = {is_first: find_for_answers(NEW_SET if is_first else null()) for is_first in (False, True)}
+SAVE_ON_FAST_PATH = {
+    is_first: [save_on_fast_path(is_first, is_recorded) for is_recorded in (False, True)]
+    for is_first in (False, True)
+}
