@@ -12,7 +12,6 @@ from app.care.assignments import (
     NOT_WITHDRAWN,
     LockedAssignment,
     assignment_of,
-    emitting_event,
     is_of_client,
     is_submitted_since,
     locking_assignment,
@@ -48,7 +47,7 @@ from app.db.statements.answers import (
 )
 from app.db.statements.assignments import COMPLETE, SKIP_REMINDERS
 from app.db.statements.events import INSERT_ASSIGNMENT_EVENTS
-from app.db.statements.fast_paths import FIND_FOR_ANSWERS, SAVE_ON_FAST_PATH
+from app.db.statements.fast_paths import FIND_FOR_ANSWERS, SAVE_ON_FAST_PATH, SUBMIT_ON_FAST_PATH
 from app.db.statements.sessions import COUNT_COMPLETE
 from app.db.tables import Actor, AnswerSet, AssignmentStatus, EventKind, SaveType
 
@@ -138,7 +137,7 @@ async def save_answers(
 
 @repeatable
 def saving(access: AccessScope, answers: Answers, save_type: SaveType) -> Steps[int]:
-    found = yield from finding_for_answers(access, answers)
+    found = yield from finding_for_answers(access, answers, adds=not answers.revision)
     values = None
     with suppress(CareError):  # the assignment is locked and the draft then rejected
         values = draft_to_store(found, answers, save_type) if found else None
@@ -167,11 +166,11 @@ class Answerable(NamedTuple):
     new_id: int  # for an answer set; None if it was not locked
 
 
-def finding_for_answers(access: AccessScope, answers: Answers) -> Steps[Answerable | None]:
-    """The assignment without a lock, for a fast path, and an id for a first draft. None if there is no such
-    assignment, or no fast path."""
+def finding_for_answers(access: AccessScope, answers: Answers, adds: bool) -> Steps[Answerable | None]:
+    """The assignment without a lock, for a fast path, and the id of an answer set that it adds. None if there
+    is no such assignment, or no fast path."""
     values = {**scope_values(access), "assignment": answers.assignment_id, "number": 0}
-    for _, *row in (yield FastRead(FIND_FOR_ANSWERS[not answers.revision], values)):
+    for _, *row in (yield FastRead(FIND_FOR_ANSWERS[adds], values)):
         if row[0] is not None:
             return answerable_of(assignment_of(row, values))
     return None
@@ -252,31 +251,50 @@ async def submit_answers(ctx: Context, answers: Answers) -> list[int]:
 
 @repeatable
 def submitting(access: AccessScope, answers: Answers) -> Steps[list[int]]:
-    locked, draft, last_revision, questions, new_id = yield from locking_for_answers(access, answers)
+    found = yield from finding_for_answers(access, answers, adds=True)
+    values = None
+    with suppress(CareError):  # the assignment is locked and the submission then rejected
+        values = submission_to_store(found, answers) if found else None
+    if values is not None:
+        statement, recorded = SUBMIT_ON_FAST_PATH
+        if (yield FastPath(statement, recorded, values, (values,))):
+            return [values["assignment"], values["answer_set"]]
+    found = yield from locking_for_answers(access, answers)
+    locked, draft = found.locked, found.draft
     if locked.status is AssignmentStatus.COMPLETE:
-        return (yield from finding_submitted(locked, questions, answers))
+        return (yield from finding_submitted(locked, found.questions, answers))
+    scored = submission_to_store(found, answers)
+    values = {**scored, "score": scored["own_score"]}
+    changes = [(ADD_SET, values), (COMPLETE, scored), (COUNT_COMPLETE, scored), (SKIP_REMINDERS, values)]
+    if draft is not None:
+        changes.append((DROP_DRAFT, {**values, "answer_set": draft.id}))
+    yield Together((*changes, (INSERT_ASSIGNMENT_EVENTS, values)), is_last=True)
+    return [locked.id, values["answer_set"]]
+
+
+def submission_to_store(found: Answerable, answers: Answers) -> Values:
+    """The parameters of the statements that submit the answers."""
+    locked, draft, last_revision, questions, new_id = found
     reject_unless_answerable(locked, questions)
     reject_stale(draft, answers.revision)
     storable, wrong = match_storable_answers(questions, answers.given)
     given = with_blanks(questions, storable)
     check_fit(questions, given, wrong)
     score = score_of(questions, given)
-    values = {
+    return {
         **locked.values,
         "answer_set": new_id,
         "save_type": SaveType.FINAL,
         "attempt": locked.attempt,
+        "last": answers.revision,
         "revision": answers.revision or last_revision + 1,
         "submitted": locked.now,
-        "score": score,
+        "own_score": score,
+        "score": score or 0,  # of the assignment
         "answers": document_of(questions, given),
+        "event": EventKind.SUBMITTED,
+        "actor": Actor.CLIENT,
     }
-    scored = {**values, "score": score or 0}
-    changes = [(ADD_SET, values), (COMPLETE, scored), (COUNT_COMPLETE, scored), (SKIP_REMINDERS, values)]
-    if draft is not None:
-        changes.append((DROP_DRAFT, {**values, "answer_set": draft.id}))
-    yield from emitting_event(locked, EventKind.SUBMITTED, Actor.CLIENT, *changes)
-    return [locked.id, new_id]
 
 
 def with_blanks(questions: list[Question], given: dict[int, str]) -> dict[int, str]:

@@ -341,8 +341,12 @@ def new_id_if_here(table: str) -> ColumnElement[int]:
 
 def after_lock(value: ColumnElement[Any]) -> ColumnElement[Any]:
     """Read by PostgreSQL in the second run of a statement with `reads_after_lock`; NULL in the first."""
-    is_locked = bindparam("is_locked", type_=Boolean)
-    return PerDatabase(sqlite=value, postgresql=case((is_locked, value)))
+    return PerDatabase(sqlite=value, postgresql=case((is_locked_before(), value)))
+
+
+def is_locked_before() -> ColumnElement[bool]:
+    """Whether this is the second run."""
+    return bindparam("is_locked", type_=Boolean)
 
 
 NUMBER = count_parameter("number").label("number")  # the first column of statements in batches

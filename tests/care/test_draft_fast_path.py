@@ -19,7 +19,7 @@ from app.db.drivers.fair_turns import CALLER
 from app.db.drivers.interface import DatabaseUnavailable
 from app.db.reader.selection import AccessScope
 from app.db.sql import FastPath, FastRead, Steps, mapping_steps, selecting
-from app.db.statements.fast_paths import SAVE_ON_FAST_PATH
+from app.db.statements.fast_paths import SAVE_ON_FAST_PATH, SUBMIT_ON_FAST_PATH
 from app.db.tables import AuditActor, Contract, SaveType
 from tests.care.actions import QUESTION, sessions_with_homework
 from tests.db import raw
@@ -86,7 +86,8 @@ NOT_FOUND = sql("SELECT 0 AS number, CAST(NULL AS bigint)")
 def kind_of(sent: str) -> str:
     return (
         "FAST PATH"
-        if sent in [each.for_("postgresql").sql for each in chain(*SAVE_ON_FAST_PATH.values())]
+        if sent
+        in [each.for_("postgresql").sql for each in chain(SUBMIT_ON_FAST_PATH, *SAVE_ON_FAST_PATH.values())]
         else sent.split()[0]
     )
 

@@ -53,17 +53,23 @@ async def run_batch(
 ) -> None:
     """Runs the items in one transaction of PostgreSQL. `confirm` awaits the commit of changes. The first item
     is that of the request with the connection, which gets an exception by this function."""
-    compiled = items[0].statement.for_(kind)
-    for number, item in enumerate(items):
-        item.values["number"] = number
+    statement = items[0].statement
+    compiled = statement.for_(kind)
+    # As in `read_after_lock`, of which only the second run returns the row that counts.
+    runs: list[Values] = [{"is_locked": False}, {"is_locked": True}] if statement.reads_after_lock else [{}]
+    values = [
+        compiled.values(item.values | run | {"number": number})
+        for number, item in enumerate(items)
+        for run in runs
+    ]
     rows: list[Any] = [None] * len(items)
     try:
         with raising_unavailable():
             # The call itself raises if the connection was closed before.
-            fetching = connection.fetchmany(compiled.sql, [compiled.values(item.values) for item in items])
+            fetching = connection.fetchmany(compiled.sql, values)
             found = await (fetching if confirm is None else confirm(connection, fetching))
-        if [row[0] for row in found] == list(range(len(items))):
-            rows = [[row] for row in found]
+        if [row[0] for row in found] == [number for number in range(len(items)) for _ in runs]:
+            rows = [[row] for row in found[len(runs) - 1 :: len(runs)]]
         else:
             logger.error(MISMATCH)
             if confirm is not None:

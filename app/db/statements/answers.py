@@ -125,6 +125,7 @@ SAVE_DRAFT = Statement(
 DROP_DRAFT = Statement(
     delete(ANSWER_SET).where(ANSWER_SET.c.id == id_parameter("answer_set"), IS_OF_ASSIGNMENT)
 )
+DROP_ANY_DRAFT = Statement(delete(ANSWER_SET).where(IS_OF_ASSIGNMENT, ~is_final(ANSWER_SET)))
 SCORE_SET = Statement(
     update(ANSWER_SET)
     .where(ANSWER_SET.c.id == id_parameter("answer_set"), IS_OF_ASSIGNMENT)

@@ -11,7 +11,6 @@ from typing import Any
 from sqlalchemy import (
     CTE,
     ColumnElement,
-    Insert,
     Text,
     Update,
     bindparam,
@@ -38,19 +37,29 @@ from app.db.sql import (
     count_parameter,
     each,
     id_parameter,
+    is_locked_before,
     literal_text,
     moment_parameter,
     new_id,
 )
-from app.db.statements.answers import COLUMNS_OF_SET, QUESTIONS, SAVE_DRAFT, select_for_answers
+from app.db.statements.answers import (
+    COLUMNS_OF_SET,
+    DROP_ANY_DRAFT,
+    QUESTIONS,
+    SAVE_DRAFT,
+    select_for_answers,
+)
 from app.db.statements.assignments import (
+    COMPLETE,
     NEW_ID,
+    SKIP_REMINDERS,
     columns_of_assignment,
     columns_of_reminder,
     insert_rows,
     moments_to_remind,
 )
 from app.db.statements.events import CLIENT_ID, columns_of_event, of_assignment
+from app.db.statements.sessions import COUNT_COMPLETE
 from app.db.tables import (
     ANSWER_SET,
     ASSIGNMENT,
@@ -156,6 +165,36 @@ def save_on_fast_path(is_first: bool, is_recorded: bool) -> Statement:
     return Statement(build)
 
 
+def submit_on_fast_path(is_recorded: bool) -> Statement:
+    """Submits answers of an assignment that is as the caller has read it and whose draft has the revision
+    `last`, which is 0 without a draft. The first run only locks, and the second reads what was committed."""
+
+    def build(kind: DatabaseKind) -> ClauseElement:
+        with_client = locked_for_answers()
+        draft = ANSWER_SET.alias("draft")
+        revision = select(draft.c.revision).where(
+            draft.c.assignment_id == id_parameter("assignment"), ~is_final(draft), is_of_caregiver(draft)
+        )
+        is_as_read = func.coalesce(revision.scalar_subquery(), 0) == count_parameter("last")
+        own_score = count_parameter("own_score")
+        columns = {**COLUMNS_OF_SET, "score": own_score, "own_score": own_score}
+        new = select(*columns.values()).select_from(with_client).where(is_locked_before(), is_as_read)
+        added = insert(ANSWER_SET).from_select(list(columns), new)
+        changed = added.returning(ANSWER_SET.c.client_id).cte("changed")
+        client = changed.c.client_id
+        subject = of_assignment(id_parameter("assignment"))
+        changes: list[Any] = [insert_rows(EVENT, columns_of_event(subject, client), changed)]
+        for statement in (COMPLETE, COUNT_COMPLETE, SKIP_REMINDERS, DROP_ANY_DRAFT):
+            expression: Any = statement.expression
+            changes.append(expression.where(exists().where(client == CLIENT_ID)))
+        if is_recorded:
+            changes.append(insert_rows(AUDIT_RECORD, columns_of_record(), changed))
+        locks = exists().where(with_client.c.id == id_parameter("session"))  # in the first run too
+        return select(NUMBER, select(client).scalar_subquery(), locks).add_cte(*as_ctes(changes))
+
+    return Statement(build, reads_after_lock=True)
+
+
 def locked_for_answers() -> CTE:
     """The session, if the assignment is pending and in the attempt that the caller has read."""
     locked = (
@@ -182,7 +221,7 @@ def locked_with_client(locked: CTE) -> CTE:
     )
 
 
-def as_ctes(changes: list[Insert]) -> list[CTE]:
+def as_ctes(changes: list[Any]) -> list[CTE]:
     return [change.cte(f"change_{number}") for number, change in enumerate(changes)]
 
 
@@ -226,7 +265,8 @@ def about_assignments(new: CTE, client: ColumnElement[Any]) -> ColumnElement[str
 NEW_SET = new_id("answer_set")
 
 ASSIGN_ON_FAST_PATH = {flags: assign_on_fast_path(*flags) for flags in product((False, True), repeat=2)}
-FIND_FOR_ANSWERS = {is_first: find_for_answers(NEW_SET if is_first else null()) for is_first in (False, True)}
+FIND_FOR_ANSWERS = {adds: find_for_answers(NEW_SET if adds else null()) for adds in (False, True)}
+SUBMIT_ON_FAST_PATH = [submit_on_fast_path(is_recorded) for is_recorded in (False, True)]
 SAVE_ON_FAST_PATH = {
     is_first: [save_on_fast_path(is_first, is_recorded) for is_recorded in (False, True)]
     for is_first in (False, True)
