@@ -232,7 +232,7 @@ def test_assigning_runs_the_same_statements_for_one_book_and_for_many(
 
 def test_saving_and_submitting_run_few_statements(gateway: Gateway) -> None:
     """Lock and read; answer set, event and audit record; of a submission also assignment, reminders, counters
-    and the deletion of the draft. All changes are one round trip to PostgreSQL."""
+    and the deletion of the draft. PostgreSQL makes these changes on the fast path, which is not counted."""
     gateway.import_records(a_world_to_answer_in())
     client = gateway.as_client(1)
     save, submit = (
@@ -255,17 +255,16 @@ def test_saving_and_submitting_run_few_statements(gateway: Gateway) -> None:
             client.data(query, input=given)
         counted[what] = sum(len(changes_of(step)) for step in statements_run), len(statements_run)
 
-    assert counted == {
+    changes = {
         "first draft": (4, 2),
-        "the same again": (1, 1),
-        "next draft": (4, 2)
-        if gateway.settings.database.startswith("sqlite:")
-        else (0, 0),  # on the fast path
-        "stale draft": (1, 1),
+        "next draft": (4, 2),
         "submission of a draft": (8, 2),
         "submission without a draft": (7, 2),
-        "the same submission again": (2, 2),
     }
+    if not gateway.settings.database.startswith("sqlite:"):
+        changes = dict.fromkeys(changes, (0, 0))
+    rest = {"the same again": (1, 1), "stale draft": (1, 1), "the same submission again": (2, 2)}
+    assert counted == changes | rest
 
 
 def test_the_statement_counter_sees_real_statements(gateway: Gateway) -> None:
