@@ -281,7 +281,7 @@ def test_some_orders_of_each_pair_end_like_a_serial_one(database_url: str) -> No
 @pytest.mark.soak
 @pytest.mark.parametrize("kind", ["postgresql"], indirect=True)
 def test_every_order_of_each_pair_ends_like_a_serial_one(database_url: str) -> None:
-    run_every_order(database_url, PAIRS, 10_000)
+    run_every_order(database_url, PAIRS, 12_000)
 
 
 def run_every_order(url: str, pairs: Sequence[tuple[str, str]], most: int) -> None:
