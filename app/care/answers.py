@@ -267,7 +267,7 @@ def submitting(access: AccessScope, answers: Answers) -> Steps[list[int]]:
     values = {**scored, "score": scored["own_score"]}
     changes = [(ADD_SET, values), (COMPLETE, scored), (COUNT_COMPLETE, scored), (SKIP_REMINDERS, values)]
     if draft is not None:
-        changes.append((DROP_DRAFT, {**values, "answer_set": draft.id}))
+        changes.append((DROP_DRAFT, values))
     yield Together((*changes, (INSERT_ASSIGNMENT_EVENTS, values)), is_last=True)
     return [locked.id, values["answer_set"]]
 

@@ -17,7 +17,15 @@ from app.db.sql import FastPath, FastRead, mapping_steps
 from app.db.statements.fast_paths import SUBMIT_ON_FAST_PATH
 from app.db.tables import AuditActor, Contract
 from tests.care.actions import QUESTION
-from tests.care.test_draft_fast_path import SESSIONS, code_of, drafts, rows, together, without_fast_path
+from tests.care.test_draft_fast_path import (
+    NOT_FOUND,
+    SESSIONS,
+    code_of,
+    drafts,
+    rows,
+    together,
+    without_fast_path,
+)
 from tests.db import raw
 from tests.db.everything import Ran
 from tests.db.small_steps import with_database
@@ -133,6 +141,27 @@ def test_a_change_between_the_read_and_the_statement_is_noticed(
 
     assert (code_of(error), sent[:2], sent[-1]) == (code, ["FAST PATH", "BEGIN;"], "ROLLBACK")
     assert rows(database_url)[1:] == [[], []]
+
+
+def test_a_second_run_whose_first_run_has_locked_nothing_changes_nothing(database_url: str) -> None:
+    """Another transaction had the lock then, and the second run may have begun before its commit."""
+    steps: list[FastPath] = []
+
+    def note(step: Any) -> Any:
+        steps.extend([step] if isinstance(step, FastPath) else [])
+        return FastRead(NOT_FOUND, {"number": 0}) if isinstance(step, FastPath) else step
+
+    async def clients(db: Any, *runs: bool) -> list[Any]:
+        compiled = steps[0].statement.for_("postgresql")
+        values = [compiled.values({**steps[0].values, "number": 0, "is_locked": run}) for run in runs]
+        async with db.connection() as connection:
+            return [row[1] for row in await connection.fetchmany(compiled.sql, values)]
+
+    async def use(db: Any) -> list[list[Any]]:
+        await submit(db, note=note)
+        return [await clients(db, True), await clients(db, False), await clients(db, False, True)]
+
+    assert with_database(database_url, use) == [[None], [None], [None, 1]]
 
 
 def test_the_score_of_the_session_is_that_of_its_latest_complete_assignment(database_url: str) -> None:

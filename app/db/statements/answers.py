@@ -122,10 +122,7 @@ SAVE_DRAFT = Statement(
         answers=ANSWERS,
     )
 )
-DROP_DRAFT = Statement(
-    delete(ANSWER_SET).where(ANSWER_SET.c.id == id_parameter("answer_set"), IS_OF_ASSIGNMENT)
-)
-DROP_ANY_DRAFT = Statement(delete(ANSWER_SET).where(IS_OF_ASSIGNMENT, ~is_final(ANSWER_SET)))
+DROP_DRAFT = Statement(delete(ANSWER_SET).where(IS_OF_ASSIGNMENT, ~is_final(ANSWER_SET)))
 SCORE_SET = Statement(
     update(ANSWER_SET)
     .where(ANSWER_SET.c.id == id_parameter("answer_set"), IS_OF_ASSIGNMENT)

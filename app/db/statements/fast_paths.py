@@ -44,7 +44,7 @@ from app.db.sql import (
 )
 from app.db.statements.answers import (
     COLUMNS_OF_SET,
-    DROP_ANY_DRAFT,
+    DROP_DRAFT,
     QUESTIONS,
     SAVE_DRAFT,
     select_for_answers,
@@ -165,6 +165,11 @@ def save_on_fast_path(is_first: bool, is_recorded: bool) -> Statement:
     return Statement(build)
 
 
+LOCKED_BY = literal_text(
+    "care.locked_by"
+)  # of the transaction: the number of the request that has locked last
+
+
 def submit_on_fast_path(is_recorded: bool) -> Statement:
     """Submits answers of an assignment that is as the caller has read it and whose draft has the revision
     `last`, which is 0 without a draft. The first run only locks, and the second reads what was committed."""
@@ -178,19 +183,23 @@ def submit_on_fast_path(is_recorded: bool) -> Statement:
         is_as_read = func.coalesce(revision.scalar_subquery(), 0) == count_parameter("last")
         own_score = count_parameter("own_score")
         columns = {**COLUMNS_OF_SET, "score": own_score, "own_score": own_score}
-        new = select(*columns.values()).select_from(with_client).where(is_locked_before(), is_as_read)
+        # The first run may have skipped the locked session, and then the second has read too early.
+        number = cast(NUMBER.element, Text)
+        has_locked = is_locked_before() & (func.current_setting(LOCKED_BY, true()) == number)
+        new = select(*columns.values()).select_from(with_client).where(has_locked, is_as_read)
         added = insert(ANSWER_SET).from_select(list(columns), new)
         changed = added.returning(ANSWER_SET.c.client_id).cte("changed")
         client = changed.c.client_id
         subject = of_assignment(id_parameter("assignment"))
         changes: list[Any] = [insert_rows(EVENT, columns_of_event(subject, client), changed)]
-        for statement in (COMPLETE, COUNT_COMPLETE, SKIP_REMINDERS, DROP_ANY_DRAFT):
+        for statement in (COMPLETE, COUNT_COMPLETE, SKIP_REMINDERS, DROP_DRAFT):
             expression: Any = statement.expression
             changes.append(expression.where(exists().where(client == CLIENT_ID)))
         if is_recorded:
             changes.append(insert_rows(AUDIT_RECORD, columns_of_record(), changed))
-        locks = exists().where(with_client.c.id == id_parameter("session"))  # in the first run too
-        return select(NUMBER, select(client).scalar_subquery(), locks).add_cte(*as_ctes(changes))
+        locks = select(func.set_config(LOCKED_BY, number, true())).select_from(with_client)
+        row = select(NUMBER, select(client).scalar_subquery(), locks.scalar_subquery())
+        return row.add_cte(*as_ctes(changes))
 
     return Statement(build, reads_after_lock=True)
 
