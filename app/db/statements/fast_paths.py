@@ -72,6 +72,9 @@ from app.db.tables import (
     AssignmentStatus,
 )
 
+# A setting of the transaction: the number of the request whose first run was the last to lock its rows.
+LOCKED_BY = literal_text("care.locked_by")
+
 
 def assign_on_fast_path(looks_for_repetition: bool, is_recorded: bool) -> Statement:
     """Returns the ids of the new assignments. Also adds nothing
@@ -163,11 +166,6 @@ def save_on_fast_path(is_first: bool, is_recorded: bool) -> Statement:
         return select(NUMBER, select(client).scalar_subquery()).add_cte(*as_ctes(changes))
 
     return Statement(build)
-
-
-LOCKED_BY = literal_text(
-    "care.locked_by"
-)  # of the transaction: the number of the request that has locked last
 
 
 def submit_on_fast_path(is_recorded: bool) -> Statement:
