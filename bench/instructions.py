@@ -165,7 +165,7 @@ def main() -> None:
             server = stack.enter_context(running_postgres(HOME / "postgres", free_port(), []))
             target = replace(target, postgres=server)
         master = master_database(target, data, False)
-        target = replace(target, name=f"instructions-{os.getpid()}")
+        target = replace(target, name="instructions")
         for operation in args.operations.split(","):
             files = []
             for number, values in enumerate(expected.request_values(truth, operation)):

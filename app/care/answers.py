@@ -163,7 +163,7 @@ class Answerable(NamedTuple):
     draft: Draft | None
     last_revision: int  # of earlier attempts, whose drafts a device may still show: revisions continue
     questions: list[Question]
-    new_id: int  # for an answer set; None if it was not locked
+    new_id: int  # for an answer set; None if none was taken
 
 
 def finding_for_answers(access: AccessScope, answers: Answers, adds: bool) -> Steps[Answerable | None]:

@@ -282,7 +282,7 @@ def object_coercer(kind: GraphQLInputObjectType, above: tuple[Any, ...]) -> Conv
     ]
 
     def coerce(value: Any) -> Any:
-        """Without defaults, which Strawberry's input class has too."""
+        """Adds no defaults: Strawberry's input class has them."""
         if value.__class__ is not dict:
             raise Unsupported
         coerced = {}

@@ -2,6 +2,7 @@
 callers. It writes the same rows as a transaction. If it writes nothing, a transaction submits or rejects."""
 
 import asyncio
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -9,27 +10,24 @@ import pytest
 
 from app.care.answers import Answers, submitting
 from app.care.questions import GivenAnswer
-from app.db.audit.records import DONE, Record, as_text, recorded
-from app.db.drivers.fair_turns import CALLER
 from app.db.drivers.interface import DatabaseUnavailable
 from app.db.reader.selection import AccessScope
-from app.db.sql import FastPath, FastRead, mapping_steps
+from app.db.sql import FastPath, FastRead
 from app.db.statements.fast_paths import SUBMIT_ON_FAST_PATH
-from app.db.tables import AuditActor, Contract
 from tests.care.actions import QUESTION
 from tests.care.test_draft_fast_path import (
     NOT_FOUND,
     SESSIONS,
     code_of,
     drafts,
+    plans_of,
     rows,
     together,
     without_fast_path,
+    write,
 )
 from tests.db import raw
-from tests.db.everything import Ran
 from tests.db.small_steps import with_database
-from tests.db.test_query_plans import postgres_plans
 from tests.db.test_waiting_changes import locking
 from tests.factories import NOW, starting_with
 from tests.patience import PATIENCE
@@ -46,22 +44,15 @@ STATES = (
 )
 
 
-def a_record(about: Any) -> Record:
-    return Record(
-        NOW, AuditActor.CLIENT, 1, Contract.GRAPHQL, "submitAnswers", DONE, as_text(about), "request"
-    )
-
-
 async def submit(
-    db: Any, assignment: int = 1, answer: str = "2", revision: int = 1, client: int = 1, note: Any = None
+    db: Any,
+    assignment: int = 1,
+    answer: str = "2",
+    revision: int = 1,
+    note: Callable[[Any], Any] = lambda step: step,
 ) -> list[int]:
-    CALLER.state = {"budget": object()}  # until the first await that waits
     answers = Answers(assignment, (GivenAnswer(QUESTION, answer),), revision)
-    steps = recorded(submitting(AccessScope(NOW, client=client), answers), a_record)
-    try:
-        return list(await db.write(mapping_steps(steps, note or (lambda step: step))))
-    finally:
-        CALLER.state = None
+    return list(await write(db, "submitAnswers", submitting(AccessScope(NOW, client=1), answers), note))
 
 
 def states(url: str, *assignments: int) -> list[Any]:
@@ -191,15 +182,7 @@ def test_another_transaction_that_has_locked_the_session_does_not_delay_a_batch(
 
 
 def test_no_statement_scans_a_table(database_url: str) -> None:
-    ran: list[Ran] = []
+    plans = plans_of(database_url, submit)
 
-    def note(step: Any) -> Any:
-        if isinstance(step, FastRead | FastPath):
-            ran.append(Ran("submit", step.statement, {**step.values, "is_locked": True}))
-        return step
-
-    with_database(database_url, partial(submit, note=note))
-    plans = asyncio.run(postgres_plans(database_url, ran))
-
-    assert len(plans) == 2 and ran[1].statement is SUBMIT_ON_FAST_PATH[1]
-    assert [plan for _, _, plan in plans if "Seq Scan" in plan] == []
+    assert len(plans) == 2 and plans[1][0] is SUBMIT_ON_FAST_PATH[1]
+    assert [plan for _, plan in plans if "Seq Scan" in plan] == []

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from sqlalchemy import case, func, literal_column, select, true
 
-from app.db.drivers.batches import BatchItem, run_batch
+from app.db.drivers.batches import MAX_BATCH, BatchItem, run_batch
 from app.db.drivers.factory import open_database
-from app.db.drivers.fair_turns import CALLER
+from app.db.drivers.fair_turns import CALLER, FairTurns
 from app.db.drivers.interface import DatabaseUnavailable, OutcomeUnknown
 from app.db.reader.reads import get_rows, list_rows
 from app.db.reader.selection import AccessScope, Link, PageRequest, Selection
@@ -125,6 +125,41 @@ def test_a_third_read_of_a_statement_waits_and_reads_of_others_do_not(database_u
             await db.close()
 
     asyncio.run(main())
+
+
+def test_reads_that_arrive_together_make_whole_batches(database_url: str) -> None:
+    sent: list[str] = []
+    reads = [(f"caller {by}", QUOTIENT, by) for by in range(1, 2 * MAX_BATCH + 1)]
+
+    async def main() -> list[int]:
+        db: Any = await open_database(database_url, 4)
+        try:
+            async with asyncio.timeout(PATIENCE):
+                async with db.connection() as one, db.connection() as another:
+                    for connection in (one, another):
+                        connection.add_query_logger(lambda query: sent.append(query.query))
+                found = await asyncio.gather(*waiting_reads(db, *reads))
+                await asyncio.sleep(0)  # asyncpg calls the logger in the next turn of the loop
+                return found
+        finally:
+            await db.close()
+
+    assert asyncio.run(main()) == [840 // by for _, _, by in reads]
+    assert sent.count(QUOTIENT.for_("postgresql").sql) == 2
+
+
+def test_a_read_does_not_wait_for_a_batch_for_ever(database_url: str) -> None:
+    async def test(db: Any, sent: list[str]) -> None:
+        db.acquire_seconds = 0.01
+        turns = db.turns_to_read[QUOTIENT] = FairTurns(0)
+
+        with pytest.raises(DatabaseUnavailable):
+            await read_for(db, "caller", QUOTIENT, 4)
+
+        turns.release()  # passes over the read that has given up
+        assert await read_for(db, "caller", QUOTIENT, 4) == 210
+
+    with_one_connection(database_url, test)
 
 
 def test_an_error_fails_its_own_caller_only(database_url: str) -> None:

@@ -219,9 +219,7 @@ class PostgresDatabase:
         CONNECTED.add(task)
         try:
             item.until = self.end_of_wait()
-            if turns.free:
-                turns.free -= 1
-            elif not await self.has_turn(turns, item):
+            if not await self.has_turn(turns, item):
                 return
             try:
                 if item.turn is None:
@@ -233,12 +231,13 @@ class PostgresDatabase:
             CONNECTED.discard(task)
 
     async def has_turn(self, turns: FairTurns, item: BatchItem) -> bool:
-        timer = item.until and asyncio.get_running_loop().call_at(item.until, item.time_out)
+        if turns.free or item.until is None:
+            return await turns.acquire(item)
+        timer = asyncio.get_running_loop().call_at(item.until, item.time_out)
         try:
             return await turns.acquire(item)
         finally:
-            if timer:
-                timer.cancel()
+            timer.cancel()
 
     def end_of_wait(self) -> float | None:
         """Until when a request waits for a connection; None: without a limit."""

@@ -154,9 +154,9 @@ def save_on_fast_path(is_first: bool, is_recorded: bool) -> Statement:
             saved: Any = insert(ANSWER_SET).from_select(list(COLUMNS_OF_SET), new).on_conflict_do_nothing()
         else:
             assert isinstance(SAVE_DRAFT.expression, Update)
-            saved = SAVE_DRAFT.expression.where(
-                exists().where(with_client.c.id == id_parameter("session"))
-            ).where(~is_final(ANSWER_SET), ANSWER_SET.c.revision == count_parameter("last"))
+            is_locked = exists().where(with_client.c.id == id_parameter("session"))
+            is_as_read = ANSWER_SET.c.revision == count_parameter("last")
+            saved = SAVE_DRAFT.expression.where(is_locked, is_as_read, ~is_final(ANSWER_SET))
         changed = saved.returning(ANSWER_SET.c.client_id).cte("changed")
         client = changed.c.client_id
         subject = of_assignment(id_parameter("assignment"))
@@ -269,10 +269,8 @@ def about_assignments(new: CTE, client: ColumnElement[Any]) -> ColumnElement[str
     return func.concat(*texts)
 
 
-NEW_SET = new_id("answer_set")
-
 ASSIGN_ON_FAST_PATH = {flags: assign_on_fast_path(*flags) for flags in product((False, True), repeat=2)}
-FIND_FOR_ANSWERS = {adds: find_for_answers(NEW_SET if adds else null()) for adds in (False, True)}
+FIND_FOR_ANSWERS = {False: find_for_answers(null()), True: find_for_answers(new_id("answer_set"))}
 SUBMIT_ON_FAST_PATH = [submit_on_fast_path(is_recorded) for is_recorded in (False, True)]
 SAVE_ON_FAST_PATH = {
     is_first: [save_on_fast_path(is_first, is_recorded) for is_recorded in (False, True)]
