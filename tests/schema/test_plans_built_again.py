@@ -3,7 +3,7 @@ that is built again."""
 
 from app.db.reader.plan_cache import PLANS
 from app.rest_compat import bodies
-from app.rest_compat.bodies import MAX_READERS, Members
+from app.rest_compat.bodies import MAX_BUILDERS, Members
 from tests.callers import Gateway, schema_of
 
 DOCUMENT = "{ sessions(first: 2) { nodes { id assignments(first: 1) { nodes { name } } } } }"
@@ -35,9 +35,9 @@ def test_a_body_keeps_a_bounded_number_of_readers(standing: Gateway) -> None:
     first = caller.get(LEGACY)
     assert (first.status_code, len(first.json()) > 0) == (200, True)
 
-    for _ in range(MAX_READERS + 3):
+    for _ in range(MAX_BUILDERS + 3):
         remove_plans()
         assert caller.get(LEGACY).json() == first.json()
 
-    readers = [len(each.readers) for each in vars(bodies).values() if isinstance(each, Members)]
-    assert 1 < max(readers) <= MAX_READERS
+    readers = [len(each.builders) for each in vars(bodies).values() if isinstance(each, Members)]
+    assert 1 < max(readers) <= MAX_BUILDERS
