@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
 
@@ -81,7 +81,7 @@ async def list_my_submissions(
     if filter.client_id is not None:
         where.append(Where(is_of_client, narrows=True))
     values = {"since": filter.since, "of_client": filter.client_id}
-    page_request = replace(page_request, where=tuple(where), values=values)
+    page_request = page_request._replace(where=tuple(where), values=values)
     access = ctx.access()
     return await ctx.read("submissions", access, list_rows(AnswerSet, access, page_request, selection))
 

@@ -1,7 +1,7 @@
 """Assignments: how late they are, reading them, and locking one for a change."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
@@ -176,7 +176,7 @@ def filtered(page_request: PageRequest, filter: AssignmentFilter) -> tuple[PageR
     }
     is_counted = filter.is_overdue is None and filter.submitted_since is None
     counted_by = CountedBy(Session, COUNTERS[filter.status], tuple(of_sessions)) if is_counted else None
-    return replace(page_request, where=tuple(where), values=values), counted_by
+    return page_request._replace(where=tuple(where), values=values), counted_by
 
 
 async def get_my_assignments(ctx: Context, ids: list[int], selection: Selection) -> list[Row]:

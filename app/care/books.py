@@ -1,6 +1,6 @@
 """The book catalogue, which every signed-in viewer may read."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 
 from sqlalchemy import Boolean, ColumnElement, FromClause, bindparam, false, select
@@ -81,7 +81,7 @@ def finding_books(
         where.append(Where(HasWord(n)))
         values |= {f"word_{n}": word, f"word_{n}_end": end_of(word)}
     return list_rows(
-        Book, AccessScope(now), replace(page_request, where=tuple(where), values=values), selection
+        Book, AccessScope(now), page_request._replace(where=tuple(where), values=values), selection
     )
 
 

@@ -1,7 +1,5 @@
 """Reading caregivers and clients: the viewer, and the people with whom the viewer has a session."""
 
-from dataclasses import replace
-
 from app.care.context import Context, Role
 from app.db.reader.access import is_known_caregiver, is_known_client, is_my_client
 from app.db.reader.reads import Page, Row, get_rows, list_rows
@@ -22,7 +20,7 @@ async def get_myself(ctx: Context, role: Role, selection: Selection) -> Row | No
 async def list_my_clients(ctx: Context, page_request: PageRequest, selection: Selection) -> Page:
     """Lists the clients with whom the caregiver has or had a session."""
     await ctx.require_role(Role.CAREGIVER, "clients")
-    page_request = replace(page_request, where=(Where(is_my_client),))
+    page_request = page_request._replace(where=(Where(is_my_client),))
     access = ctx.access()
     return await ctx.read("clients", access, list_rows(Client, access, page_request, selection))
 

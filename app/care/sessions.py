@@ -1,7 +1,7 @@
 """Sessions: their time state, reading them, changing and closing them."""
 
 from collections import defaultdict
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import TypeVar
@@ -80,7 +80,7 @@ async def list_my_sessions(
     ctx: Context, state: TimeState | None, page_request: PageRequest, selection: Selection
 ) -> Page:
     where = () if state is None else (Where(IN_TIME_STATE[state]),)
-    page_request, access = replace(page_request, where=where), ctx.access()
+    page_request, access = page_request._replace(where=where), ctx.access()
     return await ctx.read("sessions", access, list_rows(Session, access, page_request, selection))
 
 

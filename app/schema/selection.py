@@ -1,7 +1,7 @@
 """Converts the fields selected by a GraphQL request to a Selection for the reader."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeVar
 
 import strawberry
@@ -95,8 +95,7 @@ class SelectionBuilder:
         page = self.pages.get(key) or LinkedPage(
             link, page_request, SelectionBuilder(self.linked_table(link))
         )
-        page_request = replace(
-            page_request,
+        page_request = page_request._replace(
             with_rows=page_request.with_rows or page.page_request.with_rows,
             with_total=page_request.with_total or page.page_request.with_total,
         )
@@ -201,7 +200,7 @@ class FieldCollector:
         row_fields, columns, selected = self.connection(kind, group, order)
         where, values = metadata["filter"](arguments)
         page_request = read_page_request(
-            replace(selected, key=page_key(link, arguments), where=where, values=values),
+            selected._replace(key=page_key(link, arguments), where=where, values=values),
             builder.linked_table(link),
             arguments.get("first"),
             arguments.get("after"),

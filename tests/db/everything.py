@@ -1,7 +1,7 @@
 """Every statement that reads for a viewer: all lists, lookups and linked rows."""
 
 from collections.abc import Awaitable, Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
@@ -86,10 +86,10 @@ def everything_of(table: Table, depth: int = 2) -> Selection:
             page = PageRequest(first=3, with_total=True)
             links.append(Link(name, selection, page))
         if link.target is Assignment and not isinstance(link, ToOne):
-            pending = replace(page, where=(Where(has_status),), values={"status": "PENDING"})
+            pending = page._replace(where=(Where(has_status),), values={"status": "PENDING"})
             links.append(Link(name, selection, pending))
-            links.append(Link(name, selection, replace(pending, order=DUE_SOONEST)))
-            of_book = replace(page, where=(Where(is_of_book),), values={"of_book": 1}, with_total=False)
+            links.append(Link(name, selection, pending._replace(order=DUE_SOONEST)))
+            of_book = page._replace(where=(Where(is_of_book),), values={"of_book": 1}, with_total=False)
             links.append(Link(name, selection, of_book))
     return Selection(frozenset({*entity.columns, "now"}), tuple(links))
 

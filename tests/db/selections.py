@@ -1,6 +1,6 @@
 """Random selections: columns, to-one and to-many links, pages inside rows, some levels deep."""
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from hypothesis import strategies as st
@@ -59,7 +59,7 @@ def link_of(draw: st.DrawFn, table: Table, name: str, index: int, depth: int) ->
     can_page = not isinstance(link, ToOne) and "id" in ENTITIES[link.target].columns
     page = None
     if can_page and draw(st.booleans()):
-        page = replace(draw(nested_page_requests(link.target)), key=f"{name}({index})")
+        page = draw(nested_page_requests(link.target))._replace(key=f"{name}({index})")
     return Link(name, selection, page)
 
 

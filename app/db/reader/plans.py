@@ -152,7 +152,7 @@ class Planner:
         page = link.page
         where, order = (page.where, page.order) if page else ((), None)
         form: Form = "pages" if page else "children"
-        key = (id(target), link.selection, page)
+        key = (id(target), link.selection.shape, page and page.shape)
         node = self.nodes.get(key)
         if node is None:
             node = self.plan(target.target, link.selection, form, where, order, target, page)

@@ -8,6 +8,7 @@ from typing import Any, Literal, NamedTuple
 from sqlalchemy import ColumnElement, FromClause
 
 NEWEST = 2**63 - 1  # the keyset of the first page, so that all pages have one statement
+NO_VALUES: dict[str, Any] = {}
 
 After = tuple[datetime, int]  # the moment and the id of the last row of the previous page
 FIRST: After = (datetime(1, 1, 1, tzinfo=UTC), 0)  # before all rows
@@ -57,23 +58,23 @@ class Order(NamedTuple):
     column: str  # of the table, or one of reader.entities.COMPUTED
 
 
-@dataclass(unsafe_hash=True)  # not frozen, because each list creates several; never changed
-class PageRequest:
-    """A part of a list, newest first if `order` is None. Equal requests have the same SQL."""
+class PageRequest(NamedTuple):
+    """A part of a list, newest first if `order` is None. A tuple, because each list changes several."""
 
-    first: int = field(default=20, compare=False)
-    before: int = field(default=NEWEST, compare=False)  # newest first: only rows with a lower id
+    first: int = 20
+    before: int = NEWEST  # newest first: only rows with a lower id
     order: Order | None = None
-    after: After = field(default=FIRST, compare=False)  # in another order: only rows after this one
-    offset: int = field(default=0, compare=False)
-    key: str = field(default="", compare=False)  # identifies a page among the pages of its row
+    after: After = FIRST  # in another order: only rows after this one
+    offset: int = 0
+    key: str = ""  # identifies a page among the pages of its row
     where: tuple[Where, ...] = ()
-    values: dict[str, Any] = field(default_factory=dict, compare=False)  # parameters of the conditions
+    values: dict[str, Any] = NO_VALUES  # parameters of the conditions
     with_rows: bool = True
     with_total: bool = False
 
     @property
     def shape(self) -> tuple[object, ...]:
+        """Equal for requests with the same statement. It has no values of a request."""
         return self.order, self.where, self.with_rows, self.with_total
 
     @property

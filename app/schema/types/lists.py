@@ -4,7 +4,6 @@ import base64
 import binascii
 import re
 from collections.abc import Mapping
-from dataclasses import replace
 from datetime import datetime
 from typing import Annotated, Generic, TypeVar
 
@@ -144,13 +143,13 @@ def read_page_request(
         raise InvalidValue("offset", "cannot be combined with after")
     if offset is not None and not 0 <= offset <= LARGEST_INT:
         raise InvalidValue("offset", "must not be negative")
-    page_request = replace(selected, first=first, offset=offset or 0, order=order)
+    page_request = selected._replace(first=first, offset=offset or 0, order=order)
     if after is None:
         return page_request
     position = read_cursor(after, table, order)
     if isinstance(position, int):
-        return replace(page_request, before=position)
-    return replace(page_request, after=position)
+        return page_request._replace(before=position)
+    return page_request._replace(after=position)
 
 
 def page_key(name: str, arguments: Mapping[str, object]) -> str:
