@@ -59,8 +59,7 @@ async def assign_homework(ctx: Context, homework: Homework, selection: Selection
     if selection is None:
         return []
     # The assignments of an earlier request may have been withdrawn since.
-    is_new = ctx.idempotent_request is None and ctx.repeats_within is None
-    if is_new:
+    if ctx.idempotent_request is None:
         rows = known_rows(Assignment, selection, [{"id": each} for each in added])
         if rows is not None:
             return rows

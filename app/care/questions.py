@@ -151,7 +151,7 @@ def score_of(questions: list[Question], given: dict[int, str]) -> int | None:
 
 
 def weight_of(question: Question, answer: str) -> int:
-    if not question.weights or not answer.strip():
+    if not question.weights:
         return 0
     options: Sequence[Any] = YES_NO if question.kind is QuestionKind.YES_NO else question.options
     weights = dict(zip(options, question.weights, strict=False))
