@@ -6,7 +6,7 @@ from datetime import datetime
 import pytest
 
 from app.care.audit import seal
-from app.db.audit.chain import MAX_SEALED, finding_newest, sealing
+from app.db.audit.chain import MAX_SEALED, SEALING_LOCK, finding_newest, sealing
 from app.db.audit.records import Record, recording
 from app.db.audit.verifying import Verdict, verifying
 from app.db.drivers.factory import open_database
@@ -15,6 +15,7 @@ from app.db.tables import AuditActor, Contract
 from tests.callers import run_read, run_write
 from tests.db import raw
 from tests.factories import HOUR, NOW
+from tests.patience import PATIENCE
 
 GUARDS = {
     "sqlite": (
@@ -236,6 +237,29 @@ def test_records_are_sealed_during_a_vacuum(database_url: str) -> None:
             await db.write(recording(records(2)))
             await seal(db, NOW)
         await vacuum.close()
+        await db.close()
+
+    asyncio.run(run())
+    assert raw.run(database_url, "SELECT last_record_id, record_count FROM audit_seal") == [(2, 2)]
+
+
+def test_a_sealer_waits_for_another_one_for_a_short_time_only(database_url: str) -> None:
+    """A caregiver who lists audit events would wait for as long as the process of the other one hangs."""
+    if database_url.startswith("sqlite"):
+        pytest.skip("SQLite has no such lock")
+    import asyncpg
+
+    async def run() -> None:
+        db = await open_database(database_url)
+        await db.write(recording(records(2)))
+        other = await asyncpg.connect(database_url)
+        async with other.transaction():
+            await other.execute(f"SELECT pg_advisory_xact_lock({SEALING_LOCK})")
+            with pytest.raises(DatabaseUnavailable):
+                async with asyncio.timeout(PATIENCE / 4):  # before the test's own limit
+                    await seal(db, NOW)
+        await seal(db, NOW)
+        await other.close()
         await db.close()
 
     asyncio.run(run())

@@ -1,6 +1,7 @@
 """Promise: a rejected read or change of an authenticated viewer is recorded before the response. Of very many
 only the number is recorded, so that an account cannot fill the disk."""
 
+import asyncio
 import re
 from operator import itemgetter
 from pathlib import Path
@@ -8,7 +9,9 @@ from typing import Any
 
 import pytest
 
-from app.db.audit.recorder import MAX_REJECTIONS, AuditRecorder
+from app.db.audit.recorder import MAX_REJECTIONS, MORE_REFUSALS, AuditRecorder, Rejections
+from app.db.audit.records import Record
+from app.db.tables import AuditActor, Contract
 from app.main import create_app, schema_of_service
 from app.schema.types.scalars import global_id
 from app.settings import Settings
@@ -17,6 +20,7 @@ from tests.audit.test_chain import seal_all, verified
 from tests.callers import Caller, Gateway, opened
 from tests.db import raw
 from tests.factories import NOW, a_world, starting_with
+from tests.patience import PATIENCE
 from tests.rest_compat.legacy import ASSIGNMENTS, SESSIONS, homework
 from tests.schema.listening import wait_for
 
@@ -298,6 +302,39 @@ def test_the_number_is_recorded_when_the_window_ends(
         send(gateway.as_caregiver(2), f"{{ {one} }}")
 
         wait_for(lambda: sum(one[4][0][2].get("count", [1])[0] for one in audited(database_url)) == 30)
+
+
+@pytest.mark.sqlite_only
+def test_a_rejection_while_the_last_number_is_recorded_is_counted_too(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("app.db.audit.recorder.WINDOW_SECONDS", 0)
+    kept: list[Record] = []
+    one = Record(NOW, AuditActor.CAREGIVER, 1, Contract.GRAPHQL, "session", "NOT_FOUND", "[]", "request")
+
+    async def keep(record: Record) -> None:
+        kept.append(record)
+        if record.operation == MORE_REFUSALS and counted() == 1:
+            await reject(MAX_REJECTIONS + 2)
+
+    def counted() -> int:
+        return sum(record.operation == MORE_REFUSALS for record in kept)
+
+    async def reject(times: int) -> None:
+        for _ in range(times):
+            await rejections.keep(one)
+
+    async def work() -> None:
+        await reject(MAX_REJECTIONS + 1)
+        async with asyncio.timeout(PATIENCE):
+            while counted() < 2:
+                await asyncio.sleep(0)
+
+    rejections = Rejections(keep)
+    asyncio.run(work())
+
+    numbers = [record.about for record in kept if record.operation == MORE_REFUSALS]
+    assert numbers == ['[[null,null,{"count":[1]}]]', '[[null,null,{"count":[2]}]]']
 
 
 # --- finding attempts -------------------------------------------------------------------------------

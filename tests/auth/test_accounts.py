@@ -1,7 +1,8 @@
 """A valid token needs an enabled account in its role. A disabled account is rejected within seconds."""
 
 import asyncio
-from datetime import timedelta
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from time import monotonic
 from typing import Any
 
@@ -15,7 +16,7 @@ from app.db.sql import Result, Steps
 from app.main import create_app
 from app.settings import Settings
 from tests import keys
-from tests.auth.signing import ASSIGNMENTS, CAREGIVER_1, CLIENT_1, NO_ACCOUNT, assert_refused, me
+from tests.auth.signing import ASSIGNMENTS, BAD, CAREGIVER_1, CLIENT_1, NO_ACCOUNT, assert_refused, me
 from tests.callers import Gateway, opened, run_write
 from tests.factories import NOW, a_caregiver, a_client
 
@@ -163,6 +164,65 @@ def test_a_token_is_cached_once_for_every_form_of_the_header(gateway: Gateway) -
             assert answer.status_code == 200
 
     assert list(authenticator_of(gateway).accepted.values) == [token]
+
+
+@pytest.mark.sqlite_only
+def test_the_time_of_the_read_counts_for_the_account_cache(gateway: Gateway) -> None:
+    """The account may have been disabled right after the snapshot of a slow read."""
+    remembered = keys.token("CAREGIVER", "caregiver-1")
+    authenticator = authenticator_of(gateway)
+    during_reads(gateway, lambda: after(gateway, ACCOUNT_CACHE_SECONDS))
+
+    assert me(gateway, remembered) == CAREGIVER_1
+    switch(gateway, Role.CAREGIVER, "caregiver-1", is_disabled=True)
+
+    assert_refused(gateway, f"bearer {remembered}", 403, NO_ACCOUNT)
+    assert authenticator.accepted.get(remembered) is None
+
+
+@pytest.mark.sqlite_only
+def test_keys_that_change_while_the_account_is_read_are_used_for_the_next_request(gateway: Gateway) -> None:
+    remembered = keys.token("CAREGIVER", "caregiver-1")
+    key_set = authenticator_of(gateway).verifier.keys
+    during_reads(gateway, lambda: setattr(key_set, "keys", []))
+
+    assert me(gateway, remembered) == CAREGIVER_1
+
+    assert_refused(gateway, f"bearer {remembered}", 401, BAD)
+
+
+@pytest.mark.sqlite_only
+def test_a_token_that_expires_while_its_account_is_remembered_is_rejected(gateway: Gateway) -> None:
+    remembered = keys.token("CAREGIVER", "caregiver-1")
+    authenticator = authenticator_of(gateway)
+    assert me(gateway, remembered) == CAREGIVER_1
+    account = authenticator.accepted.get(remembered)
+    assert account is not None
+
+    authenticator.verifier.keys.keys[:] = []  # whatever is not remembered is rejected from here on
+    assert me(gateway, remembered) == CAREGIVER_1
+    authenticator.clock = lambda: datetime.fromtimestamp(account.expiry, UTC)
+
+    assert_refused(gateway, f"bearer {remembered}", 401, BAD)
+
+
+def during_reads(gateway: Gateway, act: Callable[[], object]) -> None:
+    """Acts after each read of an account, before its caller continues."""
+    authenticator = authenticator_of(gateway)
+    authenticator.db = ActingReads(authenticator.db, act)  # type: ignore[assignment]
+
+
+class ActingReads:
+    def __init__(self, database: Database, act: Callable[[], object]) -> None:
+        self.database, self.act = database, act
+
+    async def read(self, steps: Steps[Result]) -> Result:
+        found = await self.database.read(steps)
+        self.act()
+        return found
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.database, name)
 
 
 class CountedReads:

@@ -102,6 +102,21 @@ def test_an_event_of_a_long_transaction_is_received(url: str, starts_before: boo
     assert with_database(url, use) == ([2, 3, 1] if starts_before else [3, 1])
 
 
+def test_events_that_wait_are_received_in_several_reads(url: str) -> None:
+    """No read goes on after an event that it has not returned."""
+
+    async def use(db: Database) -> list[int]:
+        subscriber = Subscriber(db)
+        await subscriber.start()
+        for session in range(1, SESSIONS + 1):
+            await db.write(assign(session))
+        for _ in range(SESSIONS):
+            await subscriber.poll(most=1)
+        return subscriber.received
+
+    assert with_database(url, use) == list(range(1, SESSIONS + 1))
+
+
 @only_postgresql
 @pytest.mark.parametrize("seed", range(8))
 def test_events_of_overlapping_transactions_are_received_once(url: str, seed: int) -> None:

@@ -12,7 +12,7 @@ import pytest
 from app.db.drivers.factory import open_database
 from app.db.drivers.interface import Database, DatabaseUnavailable
 from app.db.sql import Steps
-from app.events.deliveries import MAX_CONCURRENT
+from app.events.deliveries import MAX_CONCURRENT, deliver
 from app.events.dispatcher import dispatch, dispatching, process_outbox
 from app.events.webhook import open_webhook
 from app.main import create_app
@@ -26,6 +26,7 @@ from tests.fault_injection import Failing
 from tests.patience import PATIENCE
 
 BEFORE = NOW - 2 * HOUR  # no reminder is due yet
+WORKS = ("audit trail", "outbox", "removal", "retention", "webhook")
 SENT = sql("SELECT count(*) FROM reminder WHERE state = 'SENT'")
 
 
@@ -135,6 +136,49 @@ def test_deliveries_that_cannot_be_processed_do_not_stop_the_webhook(
     with_webhook.dispatch(BEFORE)
 
     assert receiver.ids() == [f"evt_{MAX_CONCURRENT + 1}"]
+
+
+def test_deliveries_that_cannot_be_processed_are_tried_again_after_a_pause(with_webhook: Care) -> None:
+    """Without it the dispatcher would do nothing else."""
+    with_webhook.rows("UPDATE reminder SET state = 'SKIPPED'")
+    for _ in range(MAX_CONCURRENT + 1):
+        with_webhook.add_event("SUBMITTED")
+    webhook = open_webhook(with_webhook.settings)
+    assert webhook is not None
+
+    async def work() -> bool:
+        async with open_care(with_webhook) as db:
+            await process_outbox(db, True, BEFORE)
+            await asyncio.to_thread(reject_deliveries_of_caregiver_1, with_webhook)
+            return await deliver(db, webhook, lambda: BEFORE)
+
+    assert asyncio.run(work()) is False
+    assert {state for _, state, _, _ in with_webhook.deliveries()} == {"WAITING"}
+
+
+@pytest.mark.sqlite_only
+def test_after_an_error_the_dispatcher_pauses(with_webhook: Care, caplog: pytest.LogCaptureFixture) -> None:
+    """The time of a pause is longer than the test."""
+
+    async def work() -> None:
+        async with open_care(with_webhook) as db:
+            stop = asyncio.Event()
+            failing = Failing(db, [RuntimeError("broken") for _ in range(100)])
+            webhook = open_webhook(with_webhook.settings)
+            working = asyncio.create_task(dispatch(failing, webhook, lambda: NOW, stop, pause=PATIENCE))
+            async with asyncio.timeout(PATIENCE):
+                while len(caplog.messages) < len(WORKS):
+                    await asyncio.sleep(0)
+            for _ in range(100):
+                await asyncio.sleep(0)
+            stop.set()
+            await working
+
+    asyncio.run(work())
+
+    assert sorted(caplog.messages) == [
+        f"the dispatcher ({name}) failed and is started again" for name in WORKS
+    ]
 
 
 def reject_deliveries_of_caregiver_1(care: Care) -> None:
