@@ -102,12 +102,10 @@ def adding_checkpoint(due: Checkpoint, now: datetime) -> Steps[bool]:
 
 
 def finding_leftovers() -> Steps[bool]:
-    """Are there records up to the newest checkpoint, as after an interrupted removal?"""
+    """Are there records up to the newest checkpoint, as after an interrupted removal? Seals are removed with
+    their last records."""
     found = yield from finding_checkpoints()
-    if not found:
-        return False
-    records = yield FIND_OLDEST_RECORDS, {"last": found[-1].last_record_id, "limit": 1}
-    return bool(records or (yield FIND_OLDEST_SEALS, {"last": found[-1].seal_id, "limit": 1}))
+    return bool(found and (yield FIND_OLDEST_RECORDS, {"last": found[-1].last_record_id, "limit": 1}))
 
 
 def removing_records() -> Steps[int]:
