@@ -42,6 +42,7 @@ class Budget:
 
     __slots__ = (
         "deliveries",
+        "is_shared",
         "left",
         "moment",
         "most_polite",
@@ -65,6 +66,7 @@ class Budget:
         self.moment = ticks()
         self.wait = 0  # seconds until the last rejected operation would be accepted
         self.most_polite = most_polite  # waiting requests with which it is accepted for longer
+        self.is_shared = most_polite == MOST_OF_ADDRESS  # by the people of an address
         self.running = 0  # received requests whose response is not complete
         self.waiting = 0  # of these, requests that have not started
         self.seconds_owed = 0.0  # time on the event loop beyond the viewer's share, as of `turn`

@@ -33,6 +33,7 @@ from app.http.messages import (
     request_id_of,
     send_reply,
 )
+from app.http.sign_in import open_context
 from app.rest_compat import bodies
 from app.rest_compat.homework import read_homework
 from app.schema.errors import UserError
@@ -180,9 +181,7 @@ async def authenticate(scope: Scope, role: Role, path: str, operation: str) -> C
     authenticator: Authenticator = state["authenticator"]
     usage: Usage = state["usage"]
     try:
-        account = state.get("account")
-        authorization = None if account else header(scope, b"authorization")
-        ctx = await authenticator.open(authorization, state["request_id"], Contract.LEGACY, account)
+        ctx = await open_context(scope, state["request_id"], Contract.LEGACY)
     except (NotSignedIn, NotAllowed):
         usage.note_anonymous(path, authenticator.clock())
         raise
@@ -191,7 +190,6 @@ async def authenticate(scope: Scope, role: Role, path: str, operation: str) -> C
         raise
     usage.note(path, ctx, scope)
     viewer = ctx.signed_in()
-    state["budget"] = ctx.budget
     if viewer.role is not role:
         number = read_number(last_part(scope))  # the id in the path, if any
         await ctx.require_role(role, operation, {} if number is None else {ASSIGNMENTS: [number]})

@@ -47,25 +47,25 @@ class Turns:
         self.is_ending = False  # whether the end of this turn is scheduled
         self.slice_start = 0.0  # of the last slice
         self.logged = 0.0
-        self.queue: dict[Budget, None] = {}  # viewers who may run in the next turns, in order
+        self.queue: dict[object, None] = {}  # the places of those who may run in the next turns, in order
 
-    def may_run(self, budget: Budget) -> bool:
+    def may_run(self, budget: Budget, place: object) -> bool:
         """Whether a slice of this viewer may run in this turn. If not, the viewer waits in a queue: the event
         loop resumes tasks in the same order in each iteration, so the first ones could take every turn."""
         self.pay(budget)
         if budget.seconds_owed >= TURN_SECONDS:
             if self.queue:  # usually empty, and this runs for each turn that the viewer sits out
-                self.leave_queue(budget)
-        elif self.used < TURN_SECONDS and next(iter(self.queue), budget) is budget:
-            self.leave_queue(budget)
+                self.leave_queue(place)
+        elif self.used < TURN_SECONDS and next(iter(self.queue), place) is place:
+            self.leave_queue(place)
             return True
         else:
-            self.queue[budget] = None
+            self.queue[place] = None
         self.schedule_end()
         return False
 
-    def leave_queue(self, budget: Budget) -> None:
-        self.queue.pop(budget, None)
+    def leave_queue(self, place: object) -> None:
+        self.queue.pop(place, None)
 
     def pay(self, budget: Budget) -> None:
         """Subtracts the length of each turn since the last call from what the viewer owes."""
@@ -124,13 +124,16 @@ def in_turns(work: Coroutine[Any, Any, None], state: State, turns: Turns) -> Gen
     steps, fault = work.__await__(), None
     while True:
         budget = state["budget"]
+        place: object = budget
         try:
             may_wait = (turns.queue or turns.used + budget.seconds_owed >= TURN_SECONDS) and fault is None
-            if may_wait and asyncio.current_task() not in CONNECTED:
-                while not turns.may_run(budget):
+            if may_wait and (task := asyncio.current_task()) not in CONNECTED:
+                if budget.is_shared:  # people who are new to the process, of one address
+                    place = task
+                while not turns.may_run(budget, place):
                     yield None
         except BaseException as cancellation:
-            turns.leave_queue(budget)
+            turns.leave_queue(place)
             fault = cancellation
         CALLER.state = state
         turns.slice_start = began = turns.clock()

@@ -8,11 +8,19 @@ from typing import Any
 
 import pytest
 
-from app.auth.authenticator import ACCOUNT_CACHE_SECONDS, RENEWAL_SECONDS, Authenticator
-from app.care.context import Role, Viewer
+from app.auth.authenticator import (
+    ACCOUNT_CACHE_SECONDS,
+    RENEWAL_SECONDS,
+    AcceptedToken,
+    Authenticator,
+)
+from app.care.budgets import Budget
+from app.care.context import Context, Role, Viewer
 from app.db.admin.accounts import switching_account
 from app.db.drivers.interface import Database
 from app.db.sql import Result, Steps
+from app.db.tables import Contract
+from app.http.sign_in import open_context
 from app.main import create_app
 from app.settings import Settings
 from tests import keys
@@ -164,6 +172,31 @@ def test_a_token_is_cached_once_for_every_form_of_the_header(gateway: Gateway) -
             assert answer.status_code == 200
 
     assert list(authenticator_of(gateway).accepted.values) == [token]
+
+
+@pytest.mark.sqlite_only
+def test_the_rest_of_a_request_with_a_new_token_waits_for_the_turn_of_its_viewer(gateway: Gateway) -> None:
+    """Before it the request has a place of its own, which each of many new tokens would get."""
+    authenticator = authenticator_of(gateway)
+    token = keys.token("CAREGIVER", "caregiver-1")
+    address = authenticator.budgets.of_address("192.0.2.1")
+
+    async def steps_of(account: AcceptedToken | None) -> tuple[list[Budget], Context]:
+        headers = [(b"authorization", f"Bearer {token}".encode())]
+        state = {"authenticator": authenticator, "account": account, "budget": address}
+        opening = open_context({"type": "http", "headers": headers, "state": state}, "r", Contract.GRAPHQL)
+        budgets = []
+        try:
+            while True:
+                opening.send(None)
+                budgets.append(state["budget"])
+        except StopIteration as opened:
+            return budgets, opened.value
+
+    assert gateway.client.portal is not None
+    budgets, context = gateway.client.portal.call(steps_of, None)
+    assert budgets == [context.budget] != [address]
+    assert gateway.client.portal.call(steps_of, authenticator.accepted.get(token))[0] == []
 
 
 @pytest.mark.sqlite_only

@@ -11,7 +11,7 @@ from weakref import ref
 
 import pytest
 
-from app.care.budgets import Budget
+from app.care.budgets import Budget, Budgets
 from app.db.drivers.fair_turns import CALLER, CONNECTED
 from app.server.turns import MAX_SECONDS_OWED, TURN_SECONDS, State, Turns, in_turns
 from tests.patience import PATIENCE
@@ -180,6 +180,43 @@ def test_busy_viewers_do_not_take_every_turn(turns: Turns, done: list[str], work
     run(main)
 
     assert done[:4] == ["busy"] * 3 + ["other"]
+
+
+def test_people_who_are_new_to_the_process_wait_beside_each_other(
+    turns: Turns, done: list[str], working: Any
+) -> None:
+    """After a restart the tokens of all people are new, who may have one address: that of a proxy."""
+    address = Budgets().of_address("192.0.2.1")
+
+    async def sign_in(state: State) -> None:
+        state["budget"] = Budget()
+        await working("new", 1.2)
+
+    async def main() -> None:
+        new = [{"budget": address} for _ in range(3)]
+        requests = [in_task(sign_in(state), state, turns) for state in new]
+        requests += [in_task(working("known", 1.2), state_of_viewer(), turns) for _ in range(3)]
+        await asyncio.gather(*requests)
+
+    run(main)
+
+    assert (done, turns.queue) == (["new"] * 3 + ["known"] * 3, {})
+
+
+def test_strangers_of_an_address_take_one_turn_like_a_viewer(
+    turns: Turns, done: list[str], working: Any
+) -> None:
+    """They do not become people, so what they take counts for the address."""
+    address = {"budget": Budgets().of_address("192.0.2.1")}
+
+    async def main() -> None:
+        requests = [in_task(working("stranger", 2.2), address, turns) for _ in range(3)]
+        requests += [in_task(working("known", 0.6), state_of_viewer(), turns) for _ in range(3)]
+        await asyncio.gather(*requests)
+
+    run(main)
+
+    assert done == ["stranger", "known", "known", "known", "stranger", "stranger"]
 
 
 def test_a_viewer_whose_request_is_cancelled_leaves_the_queue(

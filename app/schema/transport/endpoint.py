@@ -16,10 +16,10 @@ from strawberry.schema.exceptions import CannotGetOperationTypeError, InvalidOpe
 from strawberry.types import ExecutionResult
 from strawberry.types.graphql import OperationType
 
-from app.auth.authenticator import Authenticator
 from app.care.context import Context
 from app.care.errors import InvalidValue, RateLimited, ResponseTooLong
 from app.care.idempotency import KeyScope
+from app.db.tables import Contract
 from app.engine.nodes import nodes_of
 from app.http.cors import AllowedOrigins
 from app.http.errors import Failure, RequestRejected, explain, headers_of, request_error
@@ -33,6 +33,7 @@ from app.http.messages import (
     send_reply,
     with_default_headers,
 )
+from app.http.sign_in import open_context
 from app.schema.schema import Schema
 from app.schema.transport.content_negotiation import (
     GRAPHQL_JSON,
@@ -108,13 +109,8 @@ class Endpoint:
     async def respond(
         self, scope: Scope, receive: Receive, accepted: Accepted, request_id: str
     ) -> Reply | tuple[GraphQLRequest, SubscriptionContext]:
-        authenticator: Authenticator = scope["state"]["authenticator"]
         try:
-            account = scope["state"].get("account")
-            authorization = None if account else header(scope, b"authorization")
-            context = await authenticator.open(authorization, request_id, account=account)
-            if context.viewer is not None:
-                scope["state"]["budget"] = context.budget
+            context = await open_context(scope, request_id, Contract.GRAPHQL)
             if context.viewer is None and not self.is_open:
                 context.signed_in()
             return await self.run(scope, receive, accepted, context)
