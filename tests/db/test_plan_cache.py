@@ -126,6 +126,20 @@ def test_a_selection_that_is_used_again_does_not_search_the_cache(
 
 
 @of_each_kind
+def test_pages_of_a_row_that_differ_in_values_only_are_planned_once(
+    of_kind: DatabaseKind, cache: PlanCache
+) -> None:
+    pages = [
+        Link("assignments", Selection(frozenset({"status"})), PageRequest(key=str(first), first=first))
+        for first in (1, 2)
+    ]
+    read_on(of_kind, Selection(frozenset({"id"}), tuple(pages)))
+
+    first, second = only_plan(cache).root.children
+    assert first.node is second.node
+
+
+@of_each_kind
 def test_another_shape_has_another_plan(of_kind: DatabaseKind, cache: PlanCache) -> None:
     running, future = (
         PageRequest(where=(Where(IN_TIME_STATE[state]),)) for state in (TimeState.RUNNING, TimeState.FUTURE)
