@@ -266,15 +266,20 @@ def from_page(gateway: Gateway, origin: str) -> Iterator[None]:
     del gateway.client.headers["origin"]
 
 
-def test_an_allowed_origin_may_read_an_unexpected_error(allowed_service: Gateway) -> None:
-    """An example is a request during shutdown, without an authenticator."""
-    authenticator = allowed_service.client.app_state.pop("authenticator")
+@pytest.mark.parametrize(
+    ("part", "text"), [("open_context", '"code":"INTERNAL"'), ("negotiate", "Internal error")]
+)
+def test_an_allowed_origin_may_read_an_unexpected_error(
+    allowed_service: Gateway, monkeypatch: pytest.MonkeyPatch, part: str, text: str
+) -> None:
+    """Of what answers in the form of the contract, and of what is outside of that."""
+    monkeypatch.setattr(f"app.schema.transport.endpoint.{part}", None)
     query = {"query": "{ viewer { role } }"}
 
     response = allowed_service.as_caregiver(1).get("/graphql", params=query, headers={"origin": APP})
-    allowed_service.client.app_state["authenticator"] = authenticator
 
-    assert (response.status_code, response.text) == (500, "Internal error")
+    assert response.status_code == 500
+    assert text in response.text
     assert cors_headers(response)["access-control-allow-origin"] == APP
     assert SECURITY_HEADERS.items() <= dict(response.headers).items()
 
