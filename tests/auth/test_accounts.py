@@ -14,6 +14,7 @@ from app.auth.authenticator import (
     AcceptedToken,
     Authenticator,
 )
+from app.auth.keys import Key
 from app.care.budgets import Budget
 from app.care.context import Context, Role, Viewer
 from app.db.admin.accounts import switching_account
@@ -216,8 +217,8 @@ def test_the_time_of_the_read_counts_for_the_account_cache(gateway: Gateway) -> 
 @pytest.mark.sqlite_only
 def test_keys_that_change_while_the_account_is_read_are_used_for_the_next_request(gateway: Gateway) -> None:
     remembered = keys.token("CAREGIVER", "caregiver-1")
-    key_set = authenticator_of(gateway).verifier.keys
-    during_reads(gateway, lambda: setattr(key_set, "keys", []))
+    key_set, new_keys = authenticator_of(gateway).verifier.keys, list[Key]()
+    during_reads(gateway, lambda: setattr(key_set, "keys", new_keys))
 
     assert me(gateway, remembered) == CAREGIVER_1
 
