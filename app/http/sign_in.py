@@ -24,5 +24,5 @@ async def open_context(scope: Scope, request_id: str, contract: Contract) -> Con
     if context.viewer is not None:
         state["budget"] = context.budget
         if account is None:
-            await asyncio.sleep(0)
+            await asyncio.sleep(0)  # ends the slice
     return context
