@@ -18,7 +18,7 @@ from app.auth.keys import KeySet, open_keys
 from app.auth.tokens import Verifier
 from app.care.budgets import Budgets, IdentifierLimiter
 from app.care.context import utc_now
-from app.db.audit.recorder import AuditRecorder
+from app.db.audit.recorder import GATHER_SECONDS, AuditRecorder
 from app.db.drivers.event_feed import event_feed_of
 from app.db.drivers.factory import open_database
 from app.db.drivers.interface import DatabaseError, sqlite_path
@@ -91,7 +91,8 @@ def create_app(
             if tracing:
                 stack.enter_context(tracing.opened())
             traced_db = tracing.wrap_database(db, settings.database) if tracing else db
-            recorder = AuditRecorder(db) if settings.audit else None
+            gather_seconds = 0 if settings.database.startswith("sqlite:") else GATHER_SECONDS
+            recorder = AuditRecorder(db, gather_seconds) if settings.audit else None
             if recent:
                 measure(db, "database", "read", "write")
                 if recorder:

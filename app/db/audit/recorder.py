@@ -11,7 +11,9 @@ from app.db.audit.records import COUNT, Record, as_text, recording
 from app.db.drivers.interface import Database, DatabaseUnavailable
 
 MAX_GROUP = 32  # records in one transaction
-GATHER_SECONDS = 0.003  # to let records of concurrent reads arrive; a commit takes about as long
+# To let records of concurrent reads arrive; a commit of PostgreSQL takes about as long. The writer of SQLite
+# lets writes arrive itself.
+GATHER_SECONDS = 0.003
 MAX_REJECTIONS = 20  # rejections of one kind and viewer that get a record each, per window and process
 WINDOW_SECONDS = 60
 # The operation of the record with the count, for rejected reads and for rejected changes; and its outcome.
@@ -77,8 +79,9 @@ class Rejections:
 class AuditRecorder:
     """Stores the records of reads. Concurrent records share a commit."""
 
-    def __init__(self, db: Database) -> None:
+    def __init__(self, db: Database, gather_seconds: float = GATHER_SECONDS) -> None:
         self.db = db
+        self.gather_seconds = gather_seconds
         self.waiting: list[tuple[Record, asyncio.Future[None]]] = []
         self.work: asyncio.Task[None] | None = None
         self.had_several = False  # did the last group have several records?
@@ -113,7 +116,7 @@ class AuditRecorder:
         """Waits for concurrent reads to finish, because a commit takes longer than a turn of the loop. After
         a group of several records it waits longer, so that the next group is large too."""
         if self.had_several:
-            await asyncio.sleep(GATHER_SECONDS)
+            await asyncio.sleep(self.gather_seconds)
         known = 0
         while known < len(self.waiting) < MAX_GROUP:
             known = len(self.waiting)
