@@ -63,7 +63,7 @@ PROMISES: dict[str, list[tuple[str, Any, Any]]] = {
         ("16 of a viewer, 64 of an address", (budgets.MOST_POLITE, budgets.MOST_OF_ADDRESS), (16, 64)),
         ("over 250 ms, or over 25 ms if", (admission.MAX_WAIT, admission.MAX_STANDING_WAIT), (0.25, 0.025)),
         ("would wait for over a second", admission.MAX_POLITE_WAIT, 1),
-        ("8 MiB; 12 MiB", budgets.MAX_UNSENT, 12 * MIB),
+        ("8 MiB; 12 MiB", (admission.REJECTING_UNSENT, budgets.MAX_UNSENT), (8 * MIB, 12 * MIB)),
         ("events of subscriptions that are being made and sent | 2", budgets.MAX_DELIVERIES, 2),
         ("2.5 ms a turn", turns.TURN_SECONDS, 0.0025),
         ("more than 50 ms is logged", turns.LONG_SECONDS, 0.05),

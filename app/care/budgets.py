@@ -57,16 +57,15 @@ class Budget:
         "waiting",
     )
 
-    def __init__(
-        self, points: int = 0, ticks: Ticks = time.monotonic, most_polite: int = MOST_POLITE
-    ) -> None:
+    def __init__(self, points: int = 0, ticks: Ticks = time.monotonic, is_shared: bool = False) -> None:
         self.points = points
         self.ticks = ticks
         self.left = float(points)
         self.moment = ticks()
         self.wait = 0  # seconds until the last rejected operation would be accepted
-        self.most_polite = most_polite  # waiting requests with which it is accepted for longer
-        self.is_shared = most_polite == MOST_OF_ADDRESS  # by the people of an address
+        self.is_shared = is_shared  # by the people of an address
+        # The waiting requests with which a new one is accepted for longer.
+        self.most_polite = MOST_OF_ADDRESS if is_shared else MOST_POLITE
         self.running = 0  # received requests whose response is not complete
         self.waiting = 0  # of these, requests that have not started
         self.seconds_owed = 0.0  # time on the event loop beyond the viewer's share, as of `turn`
@@ -136,7 +135,7 @@ class Budgets:
     def of_address(self, address: str) -> Budget:
         """The budget of requests without a valid token. They cost no points."""
         network = network_of(address)
-        return self.addresses.get(network) or self.addresses.add(network, Budget(most_polite=MOST_OF_ADDRESS))
+        return self.addresses.get(network) or self.addresses.add(network, Budget(is_shared=True))
 
 
 def network_of(address: str) -> str:

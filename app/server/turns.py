@@ -47,7 +47,8 @@ class Turns:
         self.is_ending = False  # whether the end of this turn is scheduled
         self.slice_start = 0.0  # of the last slice
         self.logged = 0.0
-        self.queue: dict[object, None] = {}  # the places of those who may run in the next turns, in order
+        # Who may run in the next turns, in order: a viewer by the budget, people who are new by their tasks.
+        self.queue: dict[object, None] = {}
 
     def may_run(self, budget: Budget, place: object) -> bool:
         """Whether a slice of this viewer may run in this turn. If not, the viewer waits in a queue: the event

@@ -252,7 +252,8 @@ def test_a_sealer_has_its_own_limit_of_waiting_for_another_one(database_url: str
     async def run() -> None:
         async with uncommitted(database_url, sealing(0, NOW)), asyncio.timeout(PATIENCE / 4):
             with pytest.raises(DatabaseUnavailable):
-                await uncommitted(database_url, sealing(0, NOW)).__aenter__()
+                async with uncommitted(database_url, sealing(0, NOW)):
+                    pass
 
     asyncio.run(run())
 

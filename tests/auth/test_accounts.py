@@ -241,7 +241,7 @@ def test_a_token_that_expires_while_its_account_is_remembered_is_rejected(gatewa
 
 
 def during_reads(gateway: Gateway, act: Callable[[], object]) -> None:
-    """Acts after each read of an account, before its caller continues."""
+    """Acts after each read, before its caller continues."""
     authenticator = authenticator_of(gateway)
     authenticator.db = ActingReads(authenticator.db, act)  # type: ignore[assignment]
 

@@ -78,6 +78,7 @@ def test_a_backup_replaces_the_database_and_the_old_one_is_kept(
     assert raw.run(settings.database, "PRAGMA journal_mode") == [("wal",)]
     assert path.stat().st_mode & 0o777 == 0o600
     assert audited(settings.database) == [("OPERATOR", None, "restore", "DONE", [])]
+    assert [command(*words).exit_code for words in (("verify",), ("audit", "verify"))] == [0, 0]
 
 
 def test_the_database_that_an_earlier_restore_replaced_is_kept(
@@ -93,7 +94,6 @@ def test_the_database_that_an_earlier_restore_replaced_is_kept(
     path = sqlite_path(settings.database)
     assert len(list(path.parent.glob(f"{path.name}.replaced-*"))) == 2
     assert first.read_bytes() == before
-    assert [command(*words).exit_code for words in (("verify",), ("audit", "verify"))] == [0, 0]
 
 
 def test_clients_and_accounts_stay_erased_and_disabled(

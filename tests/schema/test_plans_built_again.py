@@ -30,7 +30,7 @@ def test_a_document_keeps_no_function_of_a_removed_plan(standing: Gateway) -> No
     assert max(functions) == 1
 
 
-def test_a_body_keeps_a_bounded_number_of_readers(standing: Gateway) -> None:
+def test_a_body_keeps_a_bounded_number_of_builders(standing: Gateway) -> None:
     caller = standing.as_client(1)
     first = caller.get(LEGACY)
     assert (first.status_code, len(first.json()) > 0) == (200, True)
@@ -39,5 +39,5 @@ def test_a_body_keeps_a_bounded_number_of_readers(standing: Gateway) -> None:
         remove_plans()
         assert caller.get(LEGACY).json() == first.json()
 
-    readers = [len(each.builders) for each in vars(bodies).values() if isinstance(each, Members)]
-    assert 1 < max(readers) <= MAX_BUILDERS
+    builders = [len(each.builders) for each in vars(bodies).values() if isinstance(each, Members)]
+    assert 1 < max(builders) <= MAX_BUILDERS
