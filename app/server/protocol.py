@@ -611,4 +611,5 @@ class LingeringTransport:
     def __init__(self, protocol: EdgeProtocol) -> None:
         self.write = protocol.transport.write
         self.abort = protocol.transport.abort
+        self.get_extra_info = protocol.transport.get_extra_info
         self.close = protocol.linger

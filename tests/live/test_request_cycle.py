@@ -22,6 +22,7 @@ from starlette.types import Receive, Scope, Send
 
 from app.server.admission import AdmissionControl
 from app.server.protocol import EdgeProtocol
+from app.server.request_cycle import RequestCycle
 from app.server.sockets import MESSAGE_BYTES, MESSAGES_AT_ONCE, EdgeConnection, EdgeSocket
 from app.server.timeouts import MIN_PROGRESS
 from app.settings import Environment, Settings
@@ -91,12 +92,13 @@ async def misbehaves(scope: Scope, receive: Receive, send: Send) -> None:
     extra = [(b"x-name", b"a\r\nx-other: b")] if action.startswith("header") else []
     if action == "nothing":
         return
-    headers = [PLAIN, *extra] if action == "header-of-chunks" else [PLAIN, length, *extra]
+    is_long = action in ("header-of-chunks", "ends-without-length")
+    headers = [PLAIN, *extra] if is_long else [PLAIN, length, *extra]
     await send({"type": "http.response.start", "status": 200, "headers": headers})
     if action == "fails":
         raise LookupError
     await send({"type": "http.response.body", "body": b"12345", "more_body": True})
-    if action == "ends":
+    if action.startswith("ends"):
         return
     await send({"type": "http.response.body", "body": b"67" if action == "short" else b"67890"})
     if action == "listens":
@@ -247,6 +249,27 @@ def test_an_incomplete_response_closes_the_connection(edge: Edge, action: str, s
 
         assert b"content-length: 10" in head
         assert connection.read_to_end() == sent
+
+
+def test_an_incomplete_response_that_ends_with_the_connection_resets_it(edge: Edge) -> None:
+    """To a client of HTTP/1.0 a regular end would be the end of the body."""
+    asked = request("GET", "/misbehaves/ends-without-length").replace(b"HTTP/1.1", b"HTTP/1.0")
+    with edge.connection() as connection:
+        connection.send(asked)
+        assert b"content-length" not in connection.read(until=b"\r\n\r\n")
+
+        with pytest.raises(ConnectionResetError):
+            connection.read_to_end()
+
+
+def test_the_body_of_a_request_is_not_kept_after_its_response(edge: Edge) -> None:
+    """Also if the application has not read it: the connection may stay open for long."""
+    with edge.connection() as connection:
+        assert connection.fetch(request("POST", "/unsent", body=b"Hello")).status == 405
+
+        cycles = [one for one in gc.get_objects() if isinstance(one, RequestCycle)]
+        assert cycles
+        assert [bytes(cycle.body) for cycle in cycles if cycle.body] == []
 
 
 @pytest.mark.parametrize("count", [1, 3])
