@@ -1,7 +1,7 @@
 """Promise: `legacy report` states, in text and by its exit code, whether the legacy paths may be switched
 off, and never calls a path unused on days that were not counted."""
 
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 import orjson
 import pytest
@@ -54,6 +54,17 @@ def days_since(now: datetime, days: int) -> list[tuple[datetime, datetime]]:
 
 def midnight(moment: datetime) -> datetime:
     return moment.replace(hour=0, minute=0, second=0, microsecond=0)
+
+
+def test_a_minute_is_counted_once_it_is_complete() -> None:
+    at = datetime(2026, 11, 22, 9, 58, 30, tzinfo=UTC).replace
+
+    assert minutes_between(at(), at(minute=59, second=59)) == {}
+    assert minutes_between(at(), at(hour=10, minute=0, second=0)) == {"2026-11-22T09": 1 << 59}
+    assert minutes_between(at(second=0), at(hour=10, minute=2, second=0)) == {
+        "2026-11-22T09": 0b11 << 58,
+        "2026-11-22T10": 0b11,
+    }
 
 
 def verdicts(result: str) -> list[str]:

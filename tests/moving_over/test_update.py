@@ -570,6 +570,33 @@ def test_a_book_can_move_to_a_module_that_is_new(pair: Pair) -> None:
     assert pair.run("legacy", "reconcile", recording)[0] == 0
 
 
+def test_a_renamed_book_is_found_by_its_new_words(pair: Pair) -> None:
+    pair.import_first()
+    raw.run(pair.old, "UPDATE book SET name = 'Evening walk' WHERE id = 1")
+
+    updated = pair.run("import", pair.record(), "--update")
+
+    assert updated == (0, ["1 book changed, 0 conflicts"])
+    words = "SELECT word FROM book_word WHERE book_id = 1 ORDER BY word"
+    assert [tuple(row) for row in raw.run(pair.new, words)] == [("evening",), ("walk",)]
+
+
+def test_no_client_is_reminded_of_homework_that_they_submitted_in_the_old_service(pair: Pair) -> None:
+    pair.import_first()
+    reminder = (
+        "INSERT INTO reminder (caregiver_id, client_id, assignment_id, remind_date, state) "
+        "SELECT caregiver_id, client_id, id, start_date, 'SCHEDULED' FROM assignment WHERE id = {}"
+    )
+    raw.run(pair.new, *map(reminder.format, (1, 2)))
+    on(pair, "old", partial(submitting("3"), number=1))
+
+    updated = pair.run("import", pair.record(), "--update")
+
+    assert updated == (0, ["1 assignment changed, 0 conflicts"])
+    states = "SELECT assignment_id, state FROM reminder ORDER BY assignment_id"
+    assert [tuple(row) for row in raw.run(pair.new, states)] == [(1, "SKIPPED"), (2, "SCHEDULED")]
+
+
 def test_a_page_of_several_people_does_not_show_all_rows_of_each(pair: Pair) -> None:
     """Caregiver 1 supervises caregiver 2, and sees one of two assignments."""
     load(pair.old, [an_assignment(18, 5)])
