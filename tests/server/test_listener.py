@@ -1,12 +1,20 @@
-"""When a worker process counts as hanging, by a clock of the test."""
+"""When a worker process counts as hanging, by a clock of the test; signals for worker processes; and
+connections that arrive together."""
 
+import asyncio
+import signal
+import socket
+from collections import deque
+from contextlib import ExitStack
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 from starlette.applications import Starlette
+from uvicorn.supervisors.multiprocess import Multiprocess
 
 from app.server import listener
-from app.server.listener import START_SECONDS, Config, Worker
+from app.server.listener import INCOMPLETE_AT_ONCE, START_SECONDS, AcceptingServer, Config, Worker, Workers
 
 HEALTHCHECK_SECONDS = 30
 
@@ -58,3 +66,47 @@ def test_a_worker_that_starts_has_longer(worker: Any, clock: Clock) -> None:
 
     clock.now += 1
     assert worker.fault() == f"did not start within {START_SECONDS} s"
+
+
+def test_a_second_signal_is_passed_on_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each signal would begin the time anew after which a worker process ends that does not stop."""
+    passed_on: list[None] = []
+    monkeypatch.setattr(Multiprocess, "terminate_all", lambda _: passed_on.append(None))
+    exit_codes = iter([None, None, None, 0])
+
+    class Ending:
+        process = SimpleNamespace(join=lambda seconds: None)
+        exitcode = property(lambda _: next(exit_codes))
+
+    workers = Workers(Config(Starlette(), log_config=None), [])
+    workers.processes = [cast(Any, Ending())]
+    workers.signal_queue.append(signal.SIGTERM)
+
+    workers.join_all()
+
+    assert len(passed_on) == 1
+
+
+def test_connections_that_arrive_later_do_not_hasten_those_with_incomplete_requests(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    server = AcceptingServer(Config(Starlette(), log_config=None))
+    server.incomplete = deque()
+    connected: list[socket.socket] = []
+    monkeypatch.setattr(server, "start_connecting", lambda each: (connected.append(each), each.close()))
+
+    async def in_one_iteration() -> tuple[int, int]:
+        with ExitStack() as stack:
+            listening = stack.enter_context(socket.create_server(("127.0.0.1", 0), backlog=256))
+            listening.setblocking(False)
+            for _ in range(2):
+                for _ in range(INCOMPLETE_AT_ONCE + 1):
+                    client = stack.enter_context(socket.create_connection(listening.getsockname()))
+                    client.sendall(b"GET ")
+                server.accept_waiting(listening)
+            first = len(connected)
+            while server.incomplete:
+                await asyncio.sleep(0)
+            return first, len(connected)
+
+    assert asyncio.run(in_one_iteration()) == (INCOMPLETE_AT_ONCE, 2 * (INCOMPLETE_AT_ONCE + 1))
