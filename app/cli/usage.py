@@ -11,7 +11,7 @@ from app.care.context import utc_now
 from app.cli.common import WholeNumber, read_database, settings_or_warn
 from app.db.moments import moment_as_text
 from app.db.statements.usage import reading_usage
-from app.usage.report import Line, PartReport, Report, State, first_day_of, report_of
+from app.usage.report import Line, PartReport, Report, State, report_of
 
 EXIT_CODES = {State.UNUSED: 0, State.USED: 1, State.NOT_KNOWN: 3}  # 2: the command failed
 COLUMNS = ("application", "role", "requests", "before", "trend", "last use (UTC)")
@@ -43,8 +43,7 @@ def print_usage(
 
 def read_report(names: Iterable[str], days: int, are_deprecated: bool = False) -> Report:
     now = utc_now()
-    first = "" if are_deprecated else first_day_of(now, 2 * days)
-    usage = read_database(settings_or_warn(), reading_usage(first))
+    usage = read_database(settings_or_warn(), reading_usage())
     return report_of(usage, now, days, names, are_deprecated)
 
 

@@ -73,8 +73,8 @@ class Report:
     @property
     def state(self) -> State:
         """The worst state of all parts."""
-        states = {part.state for part in self.parts} | {State.UNUSED}
-        return next(each for each in (State.USED, State.NOT_KNOWN, State.UNUSED) if each in states)
+        states = {part.state for part in self.parts}
+        return next((each for each in (State.USED, State.NOT_KNOWN) if each in states), State.UNUSED)
 
 
 def first_day_of(now: datetime, days: int) -> str:
@@ -105,21 +105,17 @@ def report_of(
 
     def of_part(name: str) -> PartReport:
         mine = [one for one in known.usage if one.path == name]
+        uses = [one for one in mine if one.role not in (ANONYMOUS, SERVED)]
         served = {one.day: one.last_date for one in mine if one.role == SERVED}
-        own = report_while(served, report) if are_deprecated else report
-        recent = [one for one in mine if one.day >= first_day]
-        earlier = [one for one in mine if day_before <= one.day < first_day]
-        compares = has_before and (
-            not are_deprecated or len({one.day for one in earlier} & served.keys()) == days
-        )
+        own, compares = report, has_before
+        if are_deprecated:
+            own = report_while(served, report)
+            compares = has_before and sum(day_before <= day < first_day for day in served) == days
+        recent = [one for one in uses if one.day >= first_day]
+        earlier = [one for one in uses if day_before <= one.day < first_day]
         lines = sorted(lines_of(recent, earlier, compares), key=lambda line: -line.requests)
-        uses = [
-            moment
-            for (used, role), moment in known.last_uses.items()
-            if used == name and role not in (ANONYMOUS, SERVED)
-        ]
-        last_use = max(uses, default=None)
-        rejected = sum(one.requests for one in recent if one.role == ANONYMOUS)
+        last_use = max((one.last_date for one in uses), default=None)
+        rejected = sum(one.requests for one in mine if one.role == ANONYMOUS and one.day >= first_day)
         state = State.USED if lines else State.UNUSED if own.is_complete else State.NOT_KNOWN
         verdict = verdict_of(state, lines, last_use, own)
         if rejected:
@@ -164,9 +160,7 @@ def gaps_in(minutes: str, first_day: str, since: datetime) -> list[tuple[datetim
 
 
 def lines_of(recent: list[Counted], earlier: list[Counted], has_before: bool) -> Iterator[Line]:
-    for role, application in sorted(
-        {(one.role, one.application) for one in recent if one.role not in (ANONYMOUS, SERVED)}
-    ):
+    for role, application in sorted({(one.role, one.application) for one in recent}):
         mine = [one for one in recent if (one.role, one.application) == (role, application)]
         before = [one for one in earlier if (one.role, one.application) == (role, application)]
         yield Line(

@@ -110,7 +110,7 @@ def copying(source: sqlite3.Connection, progress: Progress) -> Steps[dict[str, i
             f"nothing was copied: the target has rows in {names}; use a database without rows, or with only "
             f"the rows that a started service writes ({', '.join(map(str, COUNTS))})"
         )
-    stored = yield from reading_usage("")
+    stored = yield from reading_usage()
     for remove in REMOVE_COUNTS:
         yield remove, {}
     yield DISABLE_CHECK, {}

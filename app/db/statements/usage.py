@@ -116,25 +116,15 @@ def minutes_between(since: datetime, until: datetime) -> dict[str, int]:
 
 # --- reading --------------------------------------------------------------------------------------
 
-FIND_USAGE = Statement(
-    select(*LEGACY_USAGE.c[Counted._fields])
-    .where(LEGACY_USAGE.c.day >= text_parameter("first"))
-    .order_by(*LEGACY_USAGE.primary_key)
-)
-FIND_LAST_USES = Statement(
-    select(LEGACY_USAGE.c.path, LEGACY_USAGE.c.role, func.max(LEGACY_USAGE.c.last_date)).group_by(
-        LEGACY_USAGE.c.path, LEGACY_USAGE.c.role
-    )
-)
+FIND_USAGE = Statement(select(*LEGACY_USAGE.c[Counted._fields]).order_by(*LEGACY_USAGE.primary_key))
 FIND_HOURS = Statement(select(LEGACY_HOUR.c.hour, LEGACY_HOUR.c.minutes).order_by(LEGACY_HOUR.c.hour))
 
 
 @dataclass(frozen=True)
 class StoredUsage:
-    """The calls since a day, the last call of each path, and the minutes with counting."""
+    """The calls, and the minutes with counting."""
 
     usage: list[Counted]
-    last_uses: dict[tuple[str, str], datetime]  # by path and role
     hours: dict[str, int]  # the minutes of each hour as bits
 
     @property
@@ -146,9 +136,8 @@ class StoredUsage:
         return datetime.fromisoformat(f"{hour}:{(minutes & -minutes).bit_length() - 1:02}+00:00")
 
 
-def reading_usage(first: str) -> Steps[StoredUsage]:
-    rows = yield FIND_USAGE, {"first": first}
+def reading_usage() -> Steps[StoredUsage]:
+    rows = yield FIND_USAGE, {}
     usage = [Counted._make((*columns, known_moment(last_date))) for *columns, last_date in rows]
-    last = {(path, role): known_moment(moment) for path, role, moment in (yield FIND_LAST_USES, {})}
     hours = {hour: int(minutes) for hour, minutes in (yield FIND_HOURS, {})}
-    return StoredUsage(usage, last, hours)
+    return StoredUsage(usage, hours)
