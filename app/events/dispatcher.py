@@ -1,7 +1,7 @@
 """The dispatcher: checks for work every second, continues after errors, and stops on request."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from datetime import datetime
 from functools import partial
@@ -12,7 +12,7 @@ from app.events.deliveries import deliver
 from app.events.outbox import queue_deliveries, remind
 from app.events.retention import clean_up, expire
 from app.events.webhook import Webhook
-from app.server.background import keep_running, wait_for
+from app.server.background import keep_running, repeat
 from app.settings import KEEP_ALL, Retention
 from app.telemetry import counters
 
@@ -74,13 +74,6 @@ async def dispatch(
         for task in tasks:
             task.cancel()
         await asyncio.wait(tasks)
-
-
-async def repeat(work: Callable[[], Awaitable[bool]], stop: asyncio.Event, pause: float) -> None:
-    """Repeats `work` until `stop`, with a pause whenever nothing remains."""
-    while not stop.is_set():
-        if not await work():
-            await wait_for(stop, pause)
 
 
 @asynccontextmanager

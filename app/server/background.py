@@ -69,6 +69,13 @@ def log_fault(part: str, fault: BaseException) -> None:
         logger.error("%s failed and is started again", part, exc_info=fault)
 
 
+async def repeat(work: Callable[[], Awaitable[bool | None]], stop: asyncio.Event, pause: float) -> None:
+    """Repeats `work` until `stop`, with a pause unless it returns that more remains."""
+    while not stop.is_set():
+        if not await work():
+            await wait_for(stop, pause)
+
+
 async def wait_for(stop: asyncio.Event, seconds: float) -> None:
     """Returns after `seconds`, or when `stop` is set."""
     with suppress(TimeoutError):

@@ -13,6 +13,7 @@ from collections.abc import AsyncIterator, Callable, Collection
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import partial
 
 from starlette.types import Scope
 
@@ -31,7 +32,7 @@ from app.db.statements.usage import (
     removing_old_usage,
 )
 from app.http.messages import header
-from app.server.background import keep_running, wait_for
+from app.server.background import keep_running, repeat
 from app.telemetry import counters
 
 logger = logging.getLogger("care.legacy")
@@ -199,13 +200,8 @@ async def write_usage(
 
 
 async def write_until(writer: UsageWriter, stop: asyncio.Event, pause: float) -> None:
-    async def write_repeatedly() -> None:
-        while not stop.is_set():
-            await wait_for(stop, pause)
-            if not stop.is_set():
-                await writer.write()
-
     try:
+        write_repeatedly = partial(repeat, writer.write, stop, pause)
         await keep_running("the count of legacy calls", write_repeatedly, pause, stop)
     finally:
         with suppress(TimeoutError):
