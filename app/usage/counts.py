@@ -150,7 +150,9 @@ class UsageWriter:
             if counted or minutes:
                 await self.db.write(self.writing(counted, minutes, now))
                 counted = []
-                self.begin_day(day_of(now))
+                if self.day != day_of(now):
+                    self.day = day_of(now)
+                    self.usage.applications.clear()  # the limit counts per day
                 self.since = now.replace(second=0, microsecond=0) if minutes else self.since
             self.is_failing = False
         except Exception as fault:
@@ -173,11 +175,6 @@ class UsageWriter:
             day = day_of(now)
             yield from adding_usage(Counted(day, part, SERVED, "", 0, now) for part in self.deprecated)
             yield from removing_old_usage(day_of(now - KEPT_DAYS))
-
-    def begin_day(self, day: str) -> None:
-        if self.day != day:
-            self.day = day
-            self.usage.applications.clear()  # the limit counts per day
 
 
 @asynccontextmanager
