@@ -115,8 +115,8 @@ def merge(first: Checkpoint, second: Checkpoint) -> Checkpoint:
     )
 
 
-async def expire(db: Database, periods: Retention, now: datetime, stop: asyncio.Event) -> bool:
-    """Runs retention for the dispatcher, until no batch remains or the process stops. Returns False."""
+async def expire(db: Database, periods: Retention, now: datetime, stop: asyncio.Event) -> None:
+    """Runs retention for the dispatcher, until no batch remains or the process stops."""
     try:
         async with aclosing(removing_expired(db, periods, now)) as steps:
             async for _ in steps:
@@ -124,7 +124,6 @@ async def expire(db: Database, periods: Retention, now: datetime, stop: asyncio.
                     break
     except RetentionRejected as rejection:
         logger.error("%s", rejection)
-    return False
 
 
 # --- fixed periods ---------------------------------------------------------------------------------
