@@ -6,18 +6,11 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from sqlalchemy import BigInteger, bindparam, delete, func, select
+from sqlalchemy import delete, func, select
 from sqlalchemy.sql.elements import ClauseElement
 
 from app.db.moments import known_moment
-from app.db.sql import (
-    INSERT,
-    DatabaseKind,
-    Statement,
-    Steps,
-    moment_parameter,
-    text_parameter,
-)
+from app.db.sql import INSERT, DatabaseKind, Statement, Steps, text_parameter
 from app.db.tables import LEGACY_HOUR, LEGACY_USAGE
 
 ANONYMOUS = ""  # the role of a call without a valid token
@@ -51,15 +44,8 @@ def next_minute(moment: datetime) -> datetime:
 
 
 def add_usage(kind: DatabaseKind) -> ClauseElement:
-    """Adds in the database, because several processes count."""
-    added = INSERT[kind](LEGACY_USAGE).values(
-        day=text_parameter("day"),
-        path=text_parameter("path"),
-        role=text_parameter("role"),
-        application=text_parameter("application"),
-        requests=bindparam("requests", type_=BigInteger),
-        last_date=moment_parameter("last_date"),
-    )
+    """Adds in the database, because several processes count. The parameters are all columns."""
+    added = INSERT[kind](LEGACY_USAGE)
     later = func.max if kind == "sqlite" else func.greatest
     result: ClauseElement = added.on_conflict_do_update(
         index_elements=[*LEGACY_USAGE.primary_key],
@@ -72,8 +58,7 @@ def add_usage(kind: DatabaseKind) -> ClauseElement:
 
 
 def add_minutes(kind: DatabaseKind) -> ClauseElement:
-    minutes = bindparam("minutes", type_=BigInteger)
-    added = INSERT[kind](LEGACY_HOUR).values(hour=text_parameter("hour"), minutes=minutes)
+    added = INSERT[kind](LEGACY_HOUR)
     result: ClauseElement = added.on_conflict_do_update(
         index_elements=[*LEGACY_HOUR.primary_key],
         set_={"minutes": LEGACY_HOUR.c.minutes.bitwise_or(added.excluded.minutes)},
