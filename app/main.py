@@ -29,7 +29,7 @@ from app.dev.graphiql import page_maker
 from app.dev.requests import RecentRequests, measure, measured_schema
 from app.dev.tokens import has_own_keys, public_key, reject_own_key
 from app.engine.schema import EngineOptions
-from app.events.dispatcher import dispatching
+from app.events.dispatcher import dispatch
 from app.events.notifications import Notifier
 from app.events.webhook import open_webhook
 from app.http.cors import AllowedOrigins
@@ -42,7 +42,7 @@ from app.schema.schema import Schema, build_schema, engine_options_of
 from app.schema.transport.endpoint import Endpoint, describe_work
 from app.schema.transport.trusted_documents import open_documents
 from app.server.admission import AdmissionControl
-from app.server.background import Vitals
+from app.server.background import Vitals, in_background
 from app.server.signals import stop_on_signals
 from app.settings import Settings, SettingsError, read_settings
 from app.telemetry.redaction import redact_logs
@@ -116,8 +116,10 @@ def create_app(
             )
             asyncio.get_running_loop().set_task_factory(admission.turns.create_task)
             if settings.dispatcher:
-                await stack.enter_async_context(dispatching(traced_db, webhook, clock, settings.retention))
-            await stack.enter_async_context(write_usage(db, usage, clock, deprecated=schema.deprecated))
+                dispatcher = partial(dispatch, traced_db, webhook, clock, periods=settings.retention)
+                await stack.enter_async_context(in_background(dispatcher))
+            usage_writer = partial(write_usage, db, usage, clock, deprecated=schema.deprecated)
+            await stack.enter_async_context(in_background(usage_writer))
             stack.enter_context(
                 stop_on_signals(admission.start_draining, notifier.stop, settings.drain_seconds, vitals)
             )

@@ -21,7 +21,7 @@ from app.db.drivers.sqlite import SqliteDatabase
 from app.events.dispatcher import dispatch
 from app.events.notifications import Notifier
 from app.main import create_app
-from app.server.background import Vitals, keep_running
+from app.server.background import Vitals, in_background, keep_running
 from app.settings import Settings
 from app.telemetry.metrics import server as metrics_server
 from app.telemetry.metrics.server import FOLDER, serve_tcp, start_aggregator
@@ -178,7 +178,8 @@ def test_counted_legacy_calls_are_written_after_an_error(
     async def work(db: Database) -> None:
         usage = Usage()
         usage.add("GET /", "CLIENT", "one", NOW)
-        async with write_usage(Failing(db, [fault(), fault()]), usage, lambda: NOW, pause=0.001):
+        failing = Failing(db, [fault(), fault()])
+        async with in_background(partial(write_usage, failing, usage, lambda: NOW, pause=0.001)):
             await until(lambda: raw.run(database_url, "SELECT requests FROM legacy_usage") == [(1,)])
 
     run(on_database(database_url, work))

@@ -1,8 +1,7 @@
 """The dispatcher: checks for work every second, continues after errors, and stops on request."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable
 from datetime import datetime
 from functools import partial
 
@@ -15,8 +14,6 @@ from app.events.webhook import Webhook
 from app.server.background import keep_running, repeat
 from app.settings import KEEP_ALL, Retention
 from app.telemetry import counters
-
-Clock = Callable[[], datetime]
 
 PAUSE_SECONDS = 1.0
 CLEANUP_PAUSES = 3600  # pauses between two runs of the cleanup: an hour
@@ -42,7 +39,7 @@ async def seal_some(db: Database, now: datetime) -> bool:
 async def dispatch(
     db: Database,
     webhook: Webhook | None,
-    clock: Clock,
+    clock: Callable[[], datetime],
     stop: asyncio.Event,
     pause: float = PAUSE_SECONDS,
     periods: Retention = KEEP_ALL,
@@ -74,17 +71,3 @@ async def dispatch(
         for task in tasks:
             task.cancel()
         await asyncio.wait(tasks)
-
-
-@asynccontextmanager
-async def dispatching(
-    db: Database, webhook: Webhook | None, clock: Clock, periods: Retention = KEEP_ALL
-) -> AsyncIterator[None]:
-    """Runs the dispatcher while the block runs."""
-    stop = asyncio.Event()
-    work = asyncio.create_task(dispatch(db, webhook, clock, stop, periods=periods))
-    try:
-        yield
-    finally:
-        stop.set()
-        await work

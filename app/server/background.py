@@ -2,8 +2,9 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
-from contextlib import suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from contextlib import asynccontextmanager, suppress
+from typing import Any
 
 from app.db.drivers.interface import DatabaseUnavailable, is_fault_of_database, reason_of
 from app.telemetry.redaction import class_of
@@ -67,6 +68,18 @@ def log_fault(part: str, fault: BaseException) -> None:
         logger.warning("%s waits for what it depends on: %s", part, class_of(fault))
     else:
         logger.error("%s failed and is started again", part, exc_info=fault)
+
+
+@asynccontextmanager
+async def in_background(work: Callable[[asyncio.Event], Coroutine[Any, Any, None]]) -> AsyncIterator[None]:
+    """Runs `work` while the block runs. At its end sets the event that `work` received, and waits for it."""
+    stop = asyncio.Event()
+    task = asyncio.create_task(work(stop))
+    try:
+        yield
+    finally:
+        stop.set()
+        await task
 
 
 async def repeat(work: Callable[[], Awaitable[bool | None]], stop: asyncio.Event, pause: float) -> None:

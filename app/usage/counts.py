@@ -9,8 +9,8 @@ which a process is killed is missing.
 import asyncio
 import logging
 import re
-from collections.abc import AsyncIterator, Callable, Collection
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Callable, Collection
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
@@ -177,26 +177,16 @@ class UsageWriter:
             yield from removing_old_usage(day_of(now - KEPT_DAYS))
 
 
-@asynccontextmanager
 async def write_usage(
     db: Database,
     usage: Usage,
     clock: Callable[[], datetime],
+    stop: asyncio.Event,
     pause: float = PAUSE_SECONDS,
     deprecated: Collection[str] = (),
-) -> AsyncIterator[None]:
-    """Writes periodically while the block runs, and a last time at its end."""
-    stop = asyncio.Event()
+) -> None:
+    """Writes periodically until `stop`, and then a last time."""
     writer = UsageWriter(db, usage, clock, deprecated)
-    work = asyncio.create_task(write_until(writer, stop, pause))
-    try:
-        yield
-    finally:
-        stop.set()
-        await work
-
-
-async def write_until(writer: UsageWriter, stop: asyncio.Event, pause: float) -> None:
     try:
         write_repeatedly = partial(repeat, writer.write, stop, pause)
         await keep_running("the count of legacy calls", write_repeatedly, pause, stop)

@@ -5,6 +5,7 @@ import asyncio
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any
 
 import pytest
@@ -13,9 +14,10 @@ from app.db.drivers.factory import open_database
 from app.db.drivers.interface import Database, DatabaseUnavailable
 from app.db.sql import Steps
 from app.events.deliveries import MAX_CONCURRENT, deliver
-from app.events.dispatcher import dispatch, dispatching, process_outbox
+from app.events.dispatcher import dispatch, process_outbox
 from app.events.webhook import open_webhook
 from app.main import create_app
+from app.server.background import in_background
 from app.telemetry import counters
 from tests.callers import opened
 from tests.db.small_steps import sql
@@ -60,7 +62,7 @@ def test_the_dispatcher_sends_reminders_and_deliveries_by_itself(
     async def work() -> None:
         async with (
             open_care(with_webhook) as db,
-            dispatching(db, open_webhook(with_webhook.settings), lambda: NOW),
+            in_background(partial(dispatch, db, open_webhook(with_webhook.settings), lambda: NOW)),
         ):
             await wait_for_requests(receiver)
 
@@ -201,7 +203,7 @@ def test_a_hanging_receiver_does_not_delay_reminders(with_webhook: Care, receive
     async def work() -> None:
         async with (
             open_care(with_webhook) as db,
-            dispatching(db, open_webhook(with_webhook.settings), lambda: NOW),
+            in_background(partial(dispatch, db, open_webhook(with_webhook.settings), lambda: NOW)),
         ):
             await wait_for_requests(receiver, MAX_CONCURRENT)
             await asyncio.to_thread(with_webhook.rows, "UPDATE reminder SET state = 'SCHEDULED' WHERE id = 2")

@@ -5,6 +5,7 @@ import asyncio
 import sqlite3
 from contextlib import closing
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any
 
 import pytest
@@ -14,8 +15,9 @@ from app.db.moments import moment_as_text
 from app.db.statements import retention
 from app.db.statements.retention import REMOVE_DEAD
 from app.events.deliveries import updating
-from app.events.dispatcher import dispatching
+from app.events.dispatcher import dispatch
 from app.events.retention import expire, removing_expired
+from app.server.background import in_background
 from app.settings import KEEP_ALL, Retention
 from tests.db.sql_text import care_tables, keyless, queries_of, with_names
 from tests.db.test_query_plans import explain, is_scan
@@ -248,7 +250,8 @@ def test_the_dispatcher_runs_retention(care: Care) -> None:
     add_event(care, OLD)
 
     async def work(db: Database) -> None:
-        async with dispatching(db, None, lambda: NOW, PERIODS), asyncio.timeout(PATIENCE):
+        dispatcher = partial(dispatch, db, None, lambda: NOW, periods=PERIODS)
+        async with in_background(dispatcher), asyncio.timeout(PATIENCE):
             while await asyncio.to_thread(events, care) != [2]:  # the event of the reminder that is due
                 pass
 

@@ -6,12 +6,14 @@ import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 import pytest
 
 from app.db.drivers.factory import open_database
 from app.main import create_app
+from app.server.background import in_background
 from app.server.rejections import count_rejection
 from app.settings import Settings
 from app.usage.counts import MAX_APPLICATIONS, Usage, UsageWriter, write_usage
@@ -209,7 +211,7 @@ def test_counts_are_written_periodically(settings: Settings) -> None:
     async def serve_for_a_moment() -> Rows:
         db = await open_database(settings.database)
         usage = Usage()
-        async with write_usage(db, usage, lambda: NOW, pause=0.001):
+        async with in_background(partial(write_usage, db, usage, lambda: NOW, pause=0.001)):
             usage.add(LIST, "CLIENT", "one", NOW)
             async with asyncio.timeout(10):
                 while not (rows := await asyncio.to_thread(counted, settings)):
