@@ -82,17 +82,15 @@ def measure(target: object, part: str, *methods: str) -> None:
 
 
 def measured_call(call: Callable[..., Any], part: str) -> Callable[..., Any]:
-    @wraps(call)
-    def measured_function(*args: Any, **options: Any) -> Any:
-        with measured(part):
-            return call(*args, **options)
+    if not iscoroutinefunction(call):
+        return measured(part)(call)
 
     @wraps(call)
     async def measured_coroutine(*args: Any, **options: Any) -> Any:
         with measured(part):
             return await call(*args, **options)
 
-    return measured_coroutine if iscoroutinefunction(call) else measured_function
+    return measured_coroutine
 
 
 def measured_schema(schema: Schema) -> Schema:
