@@ -101,7 +101,7 @@ def create_app(
                 stack.push_async_callback(recorder.rejections.close)
             notifier = Notifier(event_feed_of(db))
             stack.push_async_callback(notifier.close)
-            usage, identifiers = Usage(), settings.identifiers_per_hour
+            usage, identifiers = Usage(db, clock, schema.deprecated), settings.identifiers_per_hour
             authenticator = Authenticator(
                 traced_db,
                 recorder,
@@ -118,8 +118,7 @@ def create_app(
             if settings.dispatcher:
                 dispatcher = partial(dispatch, traced_db, webhook, clock, periods=settings.retention)
                 await stack.enter_async_context(in_background(dispatcher))
-            usage_writer = partial(write_usage, db, usage, clock, deprecated=schema.deprecated)
-            await stack.enter_async_context(in_background(usage_writer))
+            await stack.enter_async_context(in_background(partial(write_usage, usage)))
             stack.enter_context(
                 stop_on_signals(admission.start_draining, notifier.stop, settings.drain_seconds, vitals)
             )

@@ -176,10 +176,9 @@ def test_counted_legacy_calls_are_written_after_an_error(
     database_url: str, fault: type[BaseException]
 ) -> None:
     async def work(db: Database) -> None:
-        usage = Usage()
+        usage = Usage(Failing(db, [fault(), fault()]), lambda: NOW)
         usage.add("GET /", "CLIENT", "one", NOW)
-        failing = Failing(db, [fault(), fault()])
-        async with in_background(partial(write_usage, failing, usage, lambda: NOW, pause=0.001)):
+        async with in_background(partial(write_usage, usage, pause=0.001)):
             await until(lambda: raw.run(database_url, "SELECT requests FROM legacy_usage") == [(1,)])
 
     run(on_database(database_url, work))

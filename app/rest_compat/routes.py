@@ -14,7 +14,6 @@ import orjson
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from app.auth.authenticator import Authenticator
 from app.care.context import Context, Role
 from app.care.errors import InvalidValue, NotAllowed, NotSignedIn
 from app.care.idempotency import KeyScope
@@ -178,12 +177,11 @@ async def authenticate(scope: Scope, role: Role, path: str, operation: str) -> C
     log, the same for both contracts."""
     state = scope["state"]
     state["path"] = path  # for the log
-    authenticator: Authenticator = state["authenticator"]
     usage: Usage = state["usage"]
     try:
         ctx = await open_context(scope, state["request_id"], Contract.LEGACY)
     except (NotSignedIn, NotAllowed):
-        usage.note_anonymous(path, authenticator.clock())
+        usage.note_anonymous(path)
         raise
     except Exception:  # for example, the database is unavailable: the token may be valid
         counters.turned_away[path] += 1

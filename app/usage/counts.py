@@ -58,24 +58,34 @@ class Calls:
 
 
 class Usage:
-    """The counts of this process that are not yet written."""
+    """The counts of this process that are not yet written.
 
-    def __init__(self) -> None:
+    They are written with the complete minutes in which calls were counted, and with the days on which the
+    schema had each deprecated part: before it was deprecated, its use was not counted.
+    """
+
+    def __init__(self, db: Database, clock: Callable[[], datetime], deprecated: Collection[str] = ()) -> None:
+        self.db = db
+        self.clock = clock
+        self.deprecated = deprecated
         self.calls: dict[tuple[str, str, str], Calls] = {}
         self.applications: set[str] = set()
+        self.since = self.last = clock()  # of the unwritten minutes
+        self.day = ""
+        self.is_failing = False
 
     def note(self, path: str, ctx: Context, scope: Scope) -> None:
         if ctx.viewer is None:
-            self.note_anonymous(path, ctx.now)
+            self.note_anonymous(path)
         else:
             agent = header(scope, b"user-agent") or ""
             tool = OWN_TOOL.match(agent)
             application = tool[1] if tool else product(ctx.application) or name_of(agent)
             self.add(path, ctx.viewer.role, application, ctx.now)
 
-    def note_anonymous(self, path: str, now: datetime) -> None:
+    def note_anonymous(self, path: str) -> None:
         """Counts a request without a valid token, without its User-Agent."""
-        self.add(path, ANONYMOUS, UNKNOWN, now)
+        self.add(path, ANONYMOUS, UNKNOWN, self.clock())
 
     def note_turned_away(self, now: datetime) -> None:
         """Counts requests that were rejected before their tokens were verified."""
@@ -109,50 +119,19 @@ class Usage:
             calls = self.calls.setdefault(key, Calls(0, each.last_date))
             calls.requests += each.requests
 
-
-def name_of(agent: str | None) -> str:
-    found = AGENT.match(agent or "")
-    return (product(found[1]) if found else "") or UNKNOWN
-
-
-def product(name: str) -> str:
-    """Empty if the name is that of a device."""
-    return "" if DEVICE.search(name) else name
-
-
-def note_deprecated(ctx: Context, scope: Scope) -> None:
-    for coordinate in ctx.deprecated:
-        scope["state"]["usage"].note(coordinate, ctx, scope)
-
-
-class UsageWriter:
-    """Writes the counts, the complete minutes in which calls were counted, and the days on which the schema
-    had each deprecated part: before it was deprecated, its use was not counted."""
-
-    def __init__(
-        self, db: Database, usage: Usage, clock: Callable[[], datetime], deprecated: Collection[str] = ()
-    ) -> None:
-        self.deprecated = deprecated
-        self.db = db
-        self.usage = usage
-        self.clock = clock
-        self.since = self.last = clock()  # of the unwritten minutes
-        self.day = ""
-        self.is_failing = False
-
     async def write(self) -> None:
         now = self.clock()
         self.since = self.since if timedelta(0) <= now - self.last <= MAX_GAP else now
         self.last = now
-        self.usage.note_turned_away(now)
-        counted, minutes = self.usage.take(), minutes_between(self.since, now)
+        self.note_turned_away(now)
+        counted, minutes = self.take(), minutes_between(self.since, now)
         try:
             if counted or minutes:
                 await self.db.write(self.writing(counted, minutes, now))
                 counted = []
                 if self.day != day_of(now):
                     self.day = day_of(now)
-                    self.usage.applications.clear()  # the limit counts per day
+                    self.applications.clear()  # the limit counts per day
                 self.since = now.replace(second=0, microsecond=0) if minutes else self.since
             self.is_failing = False
         except Exception as fault:
@@ -160,7 +139,7 @@ class UsageWriter:
                 self.log(fault)
             self.is_failing = True
         finally:
-            self.usage.take_back(counted)  # retried with the next write
+            self.take_back(counted)  # retried with the next write
 
     def log(self, fault: Exception) -> None:
         if isinstance(fault, DatabaseUnavailable):
@@ -177,20 +156,27 @@ class UsageWriter:
             yield from removing_old_usage(day_of(now - KEPT_DAYS))
 
 
-async def write_usage(
-    db: Database,
-    usage: Usage,
-    clock: Callable[[], datetime],
-    stop: asyncio.Event,
-    pause: float = PAUSE_SECONDS,
-    deprecated: Collection[str] = (),
-) -> None:
+def name_of(agent: str | None) -> str:
+    found = AGENT.match(agent or "")
+    return (product(found[1]) if found else "") or UNKNOWN
+
+
+def product(name: str) -> str:
+    """Empty if the name is that of a device."""
+    return "" if DEVICE.search(name) else name
+
+
+def note_deprecated(ctx: Context, scope: Scope) -> None:
+    for coordinate in ctx.deprecated:
+        scope["state"]["usage"].note(coordinate, ctx, scope)
+
+
+async def write_usage(usage: Usage, stop: asyncio.Event, pause: float = PAUSE_SECONDS) -> None:
     """Writes periodically until `stop`, and then a last time."""
-    writer = UsageWriter(db, usage, clock, deprecated)
     try:
-        write_repeatedly = partial(repeat, writer.write, stop, pause)
+        write_repeatedly = partial(repeat, usage.write, stop, pause)
         await keep_running("the count of legacy calls", write_repeatedly, pause, stop)
     finally:
         with suppress(TimeoutError):
             async with asyncio.timeout(END_SECONDS):
-                await writer.write()
+                await usage.write()

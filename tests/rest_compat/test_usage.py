@@ -7,16 +7,17 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from app.db.drivers.factory import open_database
+from app.db.drivers.interface import Database
 from app.main import create_app
 from app.server.background import in_background
 from app.server.rejections import count_rejection
 from app.settings import Settings
-from app.usage.counts import MAX_APPLICATIONS, Usage, UsageWriter, write_usage
+from app.usage.counts import MAX_APPLICATIONS, Usage, write_usage
 from tests import keys
 from tests.callers import Gateway, opened
 from tests.db import raw
@@ -135,7 +136,7 @@ def test_the_token_or_else_the_user_agent_names_the_application(settings: Settin
 
 
 def test_applications_over_the_limit_are_counted_as_other() -> None:
-    usage = Usage()
+    usage = Usage(cast(Database, None), lambda: NOW)
     for number in range(MAX_APPLICATIONS + 20):
         for _ in range(3):
             usage.add(LIST, "CAREGIVER", f"application-{number}", NOW)
@@ -151,13 +152,13 @@ def test_the_limit_of_applications_counts_for_each_day(settings: Settings) -> No
     async def write_on_two_days() -> None:
         db = await open_database(settings.database)
         moments = iter([NOW, NOW, NOW + DAY])
-        writer = UsageWriter(db, Usage(), lambda: next(moments))
+        usage = Usage(db, lambda: next(moments))
         for day in (NOW, NOW + DAY):
             for number in range(MAX_APPLICATIONS):
-                writer.usage.add(LIST, "CLIENT", f"application-{day:%d}-{number}", day)
-            await writer.write()
-        writer.usage.add(LIST, "CLIENT", "another", NOW + DAY)
-        assert [each.application for each in writer.usage.take()] == ["another"]
+                usage.add(LIST, "CLIENT", f"application-{day:%d}-{number}", day)
+            await usage.write()
+        usage.add(LIST, "CLIENT", "another", NOW + DAY)
+        assert [each.application for each in usage.take()] == ["another"]
         await db.close()
 
     asyncio.run(write_on_two_days())
@@ -191,12 +192,12 @@ def test_days_are_those_of_utc(settings: Settings) -> None:
 def test_concurrent_writers_lose_no_calls(settings: Settings) -> None:
     async def write_at_once() -> None:
         db = await open_database(settings.database)
-        writers = [UsageWriter(db, Usage(), lambda: NOW) for _ in range(8)]
+        processes = [Usage(db, lambda: NOW) for _ in range(8)]
         for _ in range(5):
-            for writer in writers:
+            for usage in processes:
                 for name in ("one", "two", "three"):
-                    writer.usage.add(LIST, "CAREGIVER", name, NOW)
-            await asyncio.gather(*(writer.write() for writer in writers))
+                    usage.add(LIST, "CAREGIVER", name, NOW)
+            await asyncio.gather(*(usage.write() for usage in processes))
         await db.close()
 
     asyncio.run(write_at_once())
@@ -210,8 +211,8 @@ def test_counts_are_written_periodically(settings: Settings) -> None:
 
     async def serve_for_a_moment() -> Rows:
         db = await open_database(settings.database)
-        usage = Usage()
-        async with in_background(partial(write_usage, db, usage, lambda: NOW, pause=0.001)):
+        usage = Usage(db, lambda: NOW)
+        async with in_background(partial(write_usage, usage, pause=0.001)):
             usage.add(LIST, "CLIENT", "one", NOW)
             async with asyncio.timeout(10):
                 while not (rows := await asyncio.to_thread(counted, settings)):
@@ -228,18 +229,18 @@ def test_counts_that_cannot_be_written_are_written_later(
 ) -> None:
     async def write_often() -> None:
         db = await open_database(settings.database)
-        writer = UsageWriter(db, Usage(), lambda: NOW)
+        usage = Usage(db, lambda: NOW)
         await asyncio.to_thread(raw.run, settings.database, "ALTER TABLE legacy_usage RENAME TO away")
         for _ in range(3):
-            writer.usage.add(LIST, "CLIENT", "one", NOW)
-            await writer.write()
+            usage.add(LIST, "CLIENT", "one", NOW)
+            await usage.write()
         await asyncio.to_thread(raw.run, settings.database, "ALTER TABLE away RENAME TO legacy_usage")
-        await writer.write()
+        await usage.write()
         written.append(await asyncio.to_thread(counted, settings))
         logged.append(len(caplog.records))
         await asyncio.to_thread(raw.run, settings.database, "DROP TABLE legacy_usage")
-        writer.usage.add(LIST, "CLIENT", "one", NOW)
-        await writer.write()
+        usage.add(LIST, "CLIENT", "one", NOW)
+        await usage.write()
         await db.close()
 
     written: list[Rows] = []
@@ -253,7 +254,7 @@ def test_counts_that_cannot_be_written_are_written_later(
 
 
 def test_a_call_during_a_write_that_fails_is_counted_with_the_earlier_ones() -> None:
-    usage = Usage()
+    usage = Usage(cast(Database, None), lambda: NOW)
     usage.add(LIST, "CLIENT", "one", NOW)
     counts = usage.take()
     usage.add(LIST, "CLIENT", "one", NOW + HOUR)
@@ -295,9 +296,9 @@ def written_at(settings: Settings, began: str, *moments: str) -> list[tuple[str,
 
     async def write() -> None:
         db = await open_database(settings.database)
-        writer = UsageWriter(db, Usage(), lambda: next(clock))
+        usage = Usage(db, lambda: next(clock))
         for _ in moments:
-            await writer.write()
+            await usage.write()
         await db.close()
 
     asyncio.run(write())
@@ -336,11 +337,11 @@ def test_minutes_that_cannot_be_written_are_written_later(settings: Settings) ->
     async def write() -> None:
         clock = iter(map(moment, ("09:00:00", "09:01:00", "09:02:00")))
         db = await open_database(settings.database)
-        writer = UsageWriter(db, Usage(), lambda: next(clock))
+        usage = Usage(db, lambda: next(clock))
         await asyncio.to_thread(raw.run, settings.database, "ALTER TABLE legacy_hour RENAME TO away")
-        await writer.write()
+        await usage.write()
         await asyncio.to_thread(raw.run, settings.database, "ALTER TABLE away RENAME TO legacy_hour")
-        await writer.write()
+        await usage.write()
         await db.close()
 
     asyncio.run(write())

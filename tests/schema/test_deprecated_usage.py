@@ -15,7 +15,7 @@ from app.db.sql import Steps
 from app.db.statements.usage import SERVED
 from app.main import create_app
 from app.settings import Settings
-from app.usage.counts import Usage, UsageWriter
+from app.usage.counts import Usage
 from tests import keys
 from tests.callers import Gateway, opened, schema_of
 from tests.db import raw
@@ -150,9 +150,9 @@ def test_each_day_on_which_a_part_is_deprecated_is_recorded(settings: Settings) 
         db = await open_database(settings.database)
         for day in range(2):
             clock = iter(NOW + day * DAY + minutes * MINUTE for minutes in range(4))
-            writer = UsageWriter(db, Usage(), lambda times=clock: next(times), PARTS)
+            usage = Usage(db, lambda times=clock: next(times), PARTS)
             for _ in range(3):
-                await writer.write()
+                await usage.write()
         await db.close()
 
     asyncio.run(write())
@@ -164,7 +164,7 @@ def test_each_day_on_which_a_part_is_deprecated_is_recorded(settings: Settings) 
 
 def test_a_day_whose_first_write_is_not_committed_is_recorded_by_the_next_one(settings: Settings) -> None:
     clock = iter(NOW + minutes * MINUTE for minutes in range(3))
-    writer = UsageWriter(cast(Database, None), Usage(), lambda: next(clock), PARTS)
+    usage = Usage(cast(Database, None), lambda: next(clock), PARTS)
 
     def without_commit(steps: Steps[None]) -> Steps[None]:
         yield from steps
@@ -173,8 +173,8 @@ def test_a_day_whose_first_write_is_not_committed_is_recorded_by_the_next_one(se
     async def write(is_committed: bool) -> None:
         db = await open_database(settings.database)
         failing = SimpleNamespace(write=lambda steps: db.write(without_commit(steps)))
-        writer.db = db if is_committed else cast(Database, failing)
-        await writer.write()
+        usage.db = db if is_committed else cast(Database, failing)
+        await usage.write()
         await db.close()
 
     asyncio.run(write(is_committed=False))
