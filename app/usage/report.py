@@ -87,10 +87,9 @@ def report_of(
 ) -> Report:
     """`names` are legacy paths, or parts, which are counted only while they `are_deprecated`."""
     first_day, day_before = first_day_of(now, days), first_day_of(now, 2 * days)
-    since, minutes, earlier_minutes = known.since, minutes_of(known, first_day, now), ""
-    if since is not None and day_of(since) < day_before:
-        earlier_minutes = minutes_of(known, day_before, start_of(first_day) + DELAY)
-    has_before = bool(earlier_minutes) and counted_days(earlier_minutes, days) == days
+    since, minutes = known.since, minutes_of(known, first_day, now)
+    earlier_days = counted_days(minutes_of(known, day_before, start_of(first_day) + DELAY), days)
+    has_before = since is not None and day_of(since) < day_before and earlier_days == days
     report = Report(
         now,
         days,
@@ -122,8 +121,7 @@ def report_of(
             verdict += f" ({rejected:,} refused, without a valid token or an account)"
         return PartReport(name, state, verdict, last_use, lines, rejected)
 
-    report.parts.extend(map(of_part, names))
-    return report
+    return replace(report, parts=[of_part(name) for name in names])
 
 
 def report_while(served: Mapping[str, datetime], report: Report) -> Report:
