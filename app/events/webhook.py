@@ -2,7 +2,6 @@
 
 import asyncio
 import base64
-import binascii
 import hashlib
 import hmac
 import re
@@ -105,7 +104,7 @@ def read_url(text: str) -> tuple[SplitResult, int]:
 def read_secret(text: str) -> bytes:
     try:
         secret = base64.b64decode(text.removeprefix(SECRET_PREFIX), validate=True)
-    except (binascii.Error, ValueError):
+    except ValueError:
         raise SettingsError(BAD_SECRET) from None
     if not text.startswith(SECRET_PREFIX) or len(secret) not in SECRET_BYTES:
         raise SettingsError(BAD_SECRET)
