@@ -36,7 +36,6 @@ from app.http.cors import AllowedOrigins
 from app.http.health import HEALTH_ROUTES
 from app.http.router import Router, respond_500
 from app.landing import landing_routes, not_found_page
-from app.rest_compat.deprecation import deprecation_headers
 from app.rest_compat.routes import build_legacy
 from app.schema.schema import Schema, build_schema, engine_options_of
 from app.schema.transport.endpoint import Endpoint, describe_work
@@ -160,13 +159,7 @@ def create_app(
         graphql=Endpoint(
             schema, settings.in_development, page, documents, origins, settings.graphql_body_limit
         ),
-        legacy=build_legacy(
-            schema,
-            settings.zone,
-            settings.retry_window,
-            settings.legacy_body_limit,
-            deprecation_headers(settings),
-        ),
+        legacy=build_legacy(schema, settings),
         origins=origins,
         logs_requests=settings.log_requests,
         trace=tracing.request_span if tracing else None,

@@ -4,11 +4,9 @@ import logging
 import re
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs
-from zoneinfo import ZoneInfo
 
 import orjson
 from starlette.requests import ClientDisconnect
@@ -24,7 +22,6 @@ from app.http.errors import BY_CODE, Failure, RequestRejected, explain, headers_
 from app.http.idempotency import HEADER, idempotency_for, read_key, run_once
 from app.http.messages import (
     ENCODED,
-    Headers,
     Reply,
     header,
     is_encoded,
@@ -34,11 +31,13 @@ from app.http.messages import (
 )
 from app.http.sign_in import open_context
 from app.rest_compat import bodies
+from app.rest_compat.deprecation import deprecation_headers
 from app.rest_compat.homework import read_homework
 from app.schema.errors import UserError
 from app.schema.schema import Schema
 from app.schema.types.lists import LARGEST_INT
 from app.schema.types.scalars import read_number
+from app.settings import Settings
 from app.telemetry import counters
 from app.usage.counts import Usage
 
@@ -61,13 +60,9 @@ Handlers = Mapping[str, Handler]
 Parameters = Mapping[str, list[str]]  # of the query string
 
 
-def build_legacy(
-    schema: Schema,
-    zone: ZoneInfo,
-    repeats_within: timedelta | None,
-    longest_body: int,
-    deprecation_headers: Headers = (),
-) -> ASGIApp:
+def build_legacy(schema: Schema, settings: Settings) -> ASGIApp:
+    zone, repeats_within = settings.zone, settings.retry_window
+    added_headers = deprecation_headers(settings)
     local_times = bodies.LocalTimes(zone)
     running: set[KeyScope] = set()  # idempotency keys of requests in progress
     for document in (CLIENT_SESSIONS, CAREGIVER_ASSIGNMENTS, CAREGIVER_ASSIGNMENT, ASSIGN_HOMEWORK):
@@ -89,7 +84,7 @@ def build_legacy(
 
     async def assign_homework(scope: Scope, receive: Receive) -> Body:
         ctx = await authenticate(scope, Role.CAREGIVER, paths.ASSIGN_HOMEWORK, "assignHomework")
-        body = await read_json_body(scope, receive, longest_body)
+        body = await read_json_body(scope, receive, settings.legacy_body_limit)
         if header(scope, HEADER) is None:
             return await assign(replace(ctx, repeats_within=repeats_within) if repeats_within else ctx, body)
         target = (scope["method"].encode(), scope["path"].encode())
@@ -130,8 +125,8 @@ def build_legacy(
             path = scope["path"]
             methods = handlers.get(path) or (one_assignment if ONE_ASSIGNMENT.fullmatch(path) else {})
         reply = await respond(scope, receive, methods)
-        if deprecation_headers and methods:
-            reply = reply._replace(headers=(*reply.headers, *deprecation_headers))
+        if added_headers and methods:
+            reply = reply._replace(headers=(*reply.headers, *added_headers))
         await send_reply(scope, send, reply, request_id)
 
     return legacy
