@@ -4,10 +4,10 @@ what is refused leaves a record, and the calls of the legacy paths, which are co
 import json
 from typing import Any
 
-from sqlalchemy import Column, Table, select
+from sqlalchemy import Column, DateTime, Table, select
 from sqlmodel import SQLModel
 
-from app.db.moments import Moment, as_moment
+from app.db.moments import as_moment
 from app.db.session_counters import Difference, differences
 from app.db.sql import Statement, Steps
 from tests.callers import Gateway
@@ -40,7 +40,7 @@ def all_rows() -> Steps[Stored]:
 def value_of(column: Column[Any], stored: Any) -> Any:
     if column.name == "answers":
         return json.loads(stored)
-    return as_moment(stored) if isinstance(column.type, Moment) else stored
+    return as_moment(stored) if isinstance(column.type, DateTime) else stored
 
 
 def stored(gateway: Gateway) -> Stored:

@@ -2,10 +2,10 @@
 
 from datetime import UTC, datetime
 from functools import lru_cache
-from typing import Any
 
-from sqlalchemy import DateTime, Dialect, String
-from sqlalchemy.types import TypeDecorator, TypeEngine
+from sqlalchemy import DateTime, String
+
+Moment = DateTime(timezone=True).with_variant(String(27), "sqlite")
 
 
 @lru_cache(maxsize=256)  # each statement of a request has the moment of the request
@@ -38,20 +38,3 @@ def known_moment(stored: datetime | str | None) -> datetime:
 def is_storable(moment: datetime) -> bool:
     """Excludes years that some databases and time zones do not support."""
     return 1900 <= moment.astimezone(UTC).year < 3000
-
-
-class Moment(TypeDecorator[datetime]):
-    """The type of a column with an aware UTC moment."""
-
-    impl = String(27)
-    cache_ok = True
-
-    def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
-        stored: TypeEngine[Any] = String(27) if dialect.name == "sqlite" else DateTime(timezone=True)
-        return dialect.type_descriptor(stored)
-
-    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> datetime | str | None:
-        return moment_as_text(value) if value is not None and dialect.name == "sqlite" else value
-
-    def process_result_value(self, value: datetime | str | None, dialect: Dialect) -> datetime | None:
-        return as_moment(value)

@@ -7,9 +7,9 @@ from random import Random
 from typing import Any
 
 import orjson
-from sqlalchemy import Boolean
+from sqlalchemy import Boolean, DateTime
 
-from app.db.moments import Moment, as_moment
+from app.db.moments import as_moment
 from app.db.reader.entities import ENTITIES
 from app.db.tables import Table
 from tests.callers import load
@@ -128,7 +128,7 @@ def plain_relationships(url: str) -> list[PlainRow]:
 def plain_row(table: Table, values: tuple[Any, ...]) -> PlainRow:
     row = {}
     for (name, column), value in zip(ENTITIES[table].columns.items(), values, strict=True):
-        if isinstance(column.type, Moment):
+        if isinstance(column.type, DateTime):
             row[name] = as_moment(value)
         elif isinstance(column.type, Boolean):
             row[name] = bool(value)

@@ -7,7 +7,9 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import Any
 
-from app.db.moments import Moment, as_moment
+from sqlalchemy import DateTime
+
+from app.db.moments import as_moment
 from app.db.reader.entities import ENTITIES, ToOne
 from app.db.reader.reads import Page
 from app.db.reader.selection import FIRST, NEWEST, AccessScope, Link, PageRequest, Selection
@@ -146,7 +148,7 @@ def as_plain(found: Any, selection: Selection) -> Any:
 def value_of(row: Any, name: str) -> Any:
     """The value of a column, with a stored moment converted."""
     value = getattr(row, name)
-    is_moment = name == "now" or isinstance(ENTITIES[row.table].columns[name].type, Moment)
+    is_moment = name == "now" or isinstance(ENTITIES[row.table].columns[name].type, DateTime)
     if name == "answers":
         return [list(answer) for answer in value]
     return as_moment(value) if is_moment else value

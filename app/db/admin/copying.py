@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import orjson
-from sqlalchemy import Boolean, Table, inspect, select, text
+from sqlalchemy import Boolean, DateTime, Table, inspect, select, text
 
 from app.db.admin.backup import last_ids_of, lock_file
 from app.db.admin.migrate import connected, migrate
@@ -17,7 +17,7 @@ from app.db.admin.sequences import set_last_id
 from app.db.drivers.factory import open_database
 from app.db.drivers.interface import DatabaseError
 from app.db.drivers.sqlite import check_sqlite
-from app.db.moments import Moment, as_moment, moment_as_text
+from app.db.moments import as_moment, moment_as_text
 from app.db.sql import DATABASE_KIND, Bulk, Statement, Steps
 from app.db.statements.usage import adding_minutes, adding_usage, reading_usage
 from app.db.tables import AUDIT_CHECKPOINT, LEGACY_HOUR, LEGACY_USAGE, TABLES
@@ -157,7 +157,7 @@ def converted(
     table: Table, rows: Iterable[Any], of_boolean: Convert, of_moment: Convert
 ) -> Iterator[tuple[Any, ...]]:
     """The rows with the values of the columns that the databases store differently."""
-    kinds = {Boolean: of_boolean, Moment: of_moment}
+    kinds = {Boolean: of_boolean, DateTime: of_moment}
     found = ((position, kinds.get(type(column.type))) for position, column in enumerate(table.columns))
     converts = [(position, convert) for position, convert in found if convert is not None]
     for row in rows:

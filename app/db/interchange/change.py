@@ -5,13 +5,12 @@ from dataclasses import replace
 from datetime import datetime
 
 import orjson
-from sqlalchemy import bindparam, delete, null, update
+from sqlalchemy import DateTime, bindparam, delete, null, update
 
 from app.db.answers import Answer, as_document
 from app.db.facts import facts_of
 from app.db.interchange.recorded import COLUMNS, Members, RecordedRow, StoredRow
 from app.db.interchange.rows import ImportRows
-from app.db.moments import Moment
 from app.db.reader.access import is_final, is_of_caregiver
 from app.db.sql import Bulk, Statement, Steps, Values, id_parameter, moment_parameter
 from app.db.statements.answers import ANSWERS, TAKE_SET_ID
@@ -188,7 +187,7 @@ def values_of(row: RecordedRow) -> Values:
     columns = LINE_TABLES[row.kind].c
     values = {column: row.members[member] for member, column in CHANGEABLE[row.kind].items()}
     return {
-        name: datetime.fromisoformat(value) if value and isinstance(columns[name].type, Moment) else value
+        name: datetime.fromisoformat(value) if value and isinstance(columns[name].type, DateTime) else value
         for name, value in values.items()
     }
 

@@ -7,11 +7,11 @@ separates the members of nested objects.
 from collections import defaultdict
 from typing import Any
 
-from sqlalchemy import Boolean, Column, ColumnElement, FromClause, Table, select
+from sqlalchemy import Boolean, Column, ColumnElement, DateTime, FromClause, Table, select
 
 from app.db.answers import read_answers
 from app.db.facts import facts_of
-from app.db.moments import Moment, as_moment
+from app.db.moments import as_moment
 from app.db.reader.access import CAREGIVERS_OF_CLIENT, relationship_key
 from app.db.sql import Statement, Steps, Values, among, count_parameter, id_parameter
 from app.db.tables import (
@@ -172,7 +172,7 @@ def reading_events(key: Values) -> Steps[list[Data]]:
 
 
 def as_data(columns: Columns, rows: list[Any]) -> list[Data]:
-    moments = [name for name, column in columns.items() if isinstance(column.type, Moment)]
+    moments = [name for name, column in columns.items() if isinstance(column.type, DateTime)]
     flags = [name for name, column in columns.items() if isinstance(column.type, Boolean)]
     found = [dict(zip(columns, row, strict=True)) for row in rows]
     for row in found:

@@ -12,11 +12,11 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 import orjson
-from sqlalchemy import Boolean, delete, select, update
+from sqlalchemy import Boolean, DateTime, delete, select, update
 
 from app.db.answers import read_answers
 from app.db.facts import erased_texts, facts_of, member_of
-from app.db.moments import Moment, is_storable, known_moment
+from app.db.moments import is_storable, known_moment
 from app.db.reader.access import is_final
 from app.db.sql import Bulk, Statement, Steps, among, id_parameter, text_parameter
 from app.db.tables import (
@@ -185,7 +185,7 @@ def reading_rows(kind: str, ids: Collection[int], zone: ZoneInfo) -> Steps[dict[
 
 
 def converter(column_type: Any, zone: ZoneInfo) -> Callable[[Any], Any]:
-    if isinstance(column_type, Moment):
+    if isinstance(column_type, DateTime):
         return lambda value: to_minute(value, zone)
     return bool if isinstance(column_type, Boolean) else lambda value: value
 

@@ -11,8 +11,10 @@ from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING, Any, ClassVar
 from weakref import ref
 
+from sqlalchemy import DateTime
+
 from app.db.answers import Answer, read_json
-from app.db.moments import Moment, text_of_json
+from app.db.moments import text_of_json
 from app.db.reader.entities import ANSWERS, COMPUTED, ENTITIES, Entity, ToMany, ToOne, conversion_of
 from app.db.reader.named_tables import NewName, numbering
 from app.db.reader.queries import REQUEST_VALUES, Form, Query, Source, parent_column
@@ -207,7 +209,7 @@ class NodeBuilder:
         is_stored = name not in REQUEST_VALUES and name not in COMPUTED
         conversion = conversion_of(source.entity.columns[name]) if is_stored else None
         index = self.query.index_of(source, name)
-        if self.planner.new_name and isinstance(self.query.columns[index].type, Moment):
+        if self.planner.new_name and isinstance(self.query.columns[index].type, DateTime):
             conversion = text_of_json
         return index, conversion
 

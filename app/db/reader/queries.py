@@ -27,7 +27,7 @@ from app.db.sql import (
 from app.db.tables import Table
 
 # Values of the request that can be selected like columns, for computed fields.
-REQUEST_VALUES: dict[str, TypeEngine[Any]] = {"now": Moment(), "time_zone": String()}
+REQUEST_VALUES: dict[str, TypeEngine[Any]] = {"now": Moment, "time_zone": String()}
 
 Form = Literal["page", "ids", "children", "pages"]
 IdCondition = Callable[[ColumnElement[Any], str], ColumnElement[bool]]  # of a column and a parameter
