@@ -53,8 +53,8 @@ DIALECTS: dict[DatabaseKind, Dialect] = {
 }
 
 # INSERT with ON CONFLICT, which SQLAlchemy has in the dialects only.
-INSERT: dict[DatabaseKind, Any] = {
-    "sqlite": sqlite.insert,
+INSERT: dict[DatabaseKind, Callable[[Table], postgresql.Insert]] = {
+    "sqlite": sqlite.insert,  # type: ignore[dict-item]  # has the same methods
     "postgresql": postgresql.insert,
     "citus": postgresql.insert,
 }
@@ -141,7 +141,7 @@ def insert_if_absent(table: Table, values: Values, returning: Sequence[Column[An
     """An INSERT that does nothing if a row with the same key exists."""
 
     def build(kind: DatabaseKind) -> ClauseElement:
-        added: Insert = INSERT[kind](table).values(values).on_conflict_do_nothing()
+        added = INSERT[kind](table).values(values).on_conflict_do_nothing()
         return added.returning(*returning) if returning else added
 
     return Statement(build)
@@ -286,6 +286,11 @@ def id_parameter(name: str) -> ColumnElement[int]:
 
 def count_parameter(name: str) -> ColumnElement[int]:
     return bindparam(name, type_=Integer)
+
+
+def parameters_of(table: Table, columns: Iterable[str], prefix: str = "") -> dict[str, ColumnElement[Any]]:
+    """For each of the columns a parameter of its type, with its name after the prefix."""
+    return {name: bindparam(f"{prefix}{name}", type_=table.c[name].type) for name in columns}
 
 
 def literal_text(text: str) -> ColumnElement[Any]:

@@ -7,7 +7,7 @@ one. They have no personal data besides the id.
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from sqlalchemy import Boolean, Insert, bindparam, func, null, select, update
 
@@ -69,9 +69,9 @@ def save_tombstone(kind: DatabaseKind) -> Insert:
         "state": text_parameter("state"),
         "moment": moment_parameter("moment"),
     }
-    added: Any = INSERT[kind](TOMBSTONE).values(values)
+    added = INSERT[kind](TOMBSTONE).values(values)
     later = func.max if kind == "sqlite" else func.greatest
-    saved: Insert = added.on_conflict_do_update(
+    return added.on_conflict_do_update(
         index_elements=["role", "id"],
         set_={  # a clock that was ahead must not let an earlier decision win a merge
             "state": added.excluded.state,
@@ -79,7 +79,6 @@ def save_tombstone(kind: DatabaseKind) -> Insert:
         },
         where=TOMBSTONE.c.state != TombstoneState.ERASED.value,
     )
-    return saved
 
 
 # An import checks its lines against the tombstones from before them: it and an erasure wait for each other.

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import NamedTuple, TypeVar
 
 import orjson
-from sqlalchemy import bindparam, insert
+from sqlalchemy import insert
 
 from app.db.moments import moment_as_text
 from app.db.reader.selection import Shown
@@ -21,6 +21,7 @@ from app.db.sql import (
     Values,
     changes_of,
     mapping_steps,
+    parameters_of,
     repeatable,
     statement_of_text,
 )
@@ -84,11 +85,7 @@ def operator_record(now: datetime, operation: str, about: About) -> Record:
 # --- writing records ------------------------------------------------------------------------------
 
 
-ADD_RECORD = Statement(
-    insert(AUDIT_RECORD).values(
-        {name: bindparam(name, type_=AUDIT_RECORD.c[name].type) for name in Record._fields}
-    )
-)
+ADD_RECORD = Statement(insert(AUDIT_RECORD).values(parameters_of(AUDIT_RECORD, Record._fields)))
 # One statement for all records: the writer thread waits for the interpreter lock after each statement.
 ADD_RECORDS = statement_of_text(
     f"INSERT INTO audit_record ({', '.join(Record._fields)})"

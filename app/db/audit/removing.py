@@ -5,13 +5,13 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 import orjson
-from sqlalchemy import Select, bindparam, delete, func, insert, select
+from sqlalchemy import Select, delete, func, insert, select
 from sqlalchemy import Table as SqlTable
 
 from app.db.audit.chain import LIMIT_LOCK_WAIT, LOCK_SEALS, MAX_SEALED, Seal, entries_of, select_seals
 from app.db.audit.records import About, as_text, operator_record, recording
 from app.db.moments import known_moment
-from app.db.sql import Statement, Steps, count_parameter, id_parameter, statement_of_text
+from app.db.sql import Statement, Steps, count_parameter, id_parameter, parameters_of, statement_of_text
 from app.db.tables import AUDIT_CHECKPOINT, AUDIT_RECORD, AUDIT_SEAL, AuditActor
 
 OPERATION = "retention audit"  # the operation in the audit record of the removal
@@ -62,12 +62,7 @@ FIND_CHECKPOINTS = Statement(
     select(*AUDIT_CHECKPOINT.c[Checkpoint._fields]).order_by(AUDIT_CHECKPOINT.c.seal_id)
 )
 ADD_CHECKPOINT = Statement(
-    insert(AUDIT_CHECKPOINT).values(
-        {
-            name: bindparam(name, type_=AUDIT_CHECKPOINT.c[name].type)
-            for name in (*Checkpoint._fields, "moment")
-        }
-    )
+    insert(AUDIT_CHECKPOINT).values(parameters_of(AUDIT_CHECKPOINT, (*Checkpoint._fields, "moment")))
 )
 FIND_OLDEST_RECORDS = find_oldest(select(AUDIT_RECORD), AUDIT_RECORD)
 FIND_OLDEST_SEALS = find_oldest(select_seals(), AUDIT_SEAL)

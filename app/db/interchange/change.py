@@ -12,7 +12,7 @@ from app.db.facts import facts_of
 from app.db.interchange.recorded import COLUMNS, Members, RecordedRow, StoredRow
 from app.db.interchange.rows import ImportRows
 from app.db.reader.access import is_final, is_of_caregiver
-from app.db.sql import Bulk, Statement, Steps, Values, id_parameter, moment_parameter
+from app.db.sql import Bulk, Statement, Steps, Values, id_parameter, moment_parameter, parameters_of
 from app.db.statements.answers import ANSWERS, TAKE_SET_ID
 from app.db.statements.assignments import SKIP_REMINDERS, WITHDRAW
 from app.db.statements.books import DROP_WORDS, words_of
@@ -29,7 +29,7 @@ from app.db.tables import (
 def change_row(kind: str, columns: Iterable[str]) -> Statement:
     """The parameters have the names of the columns; the id is `row`."""
     table = LINE_TABLES[kind]
-    values = {name: bindparam(name, type_=table.c[name].type) for name in columns}
+    values = parameters_of(table, columns)
     conditions = [table.c.id == id_parameter("row")]
     if kind in ("session", "assignment"):
         conditions.append(is_of_caregiver(table))

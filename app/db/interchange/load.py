@@ -68,7 +68,7 @@ def relate(kind: DatabaseKind) -> ClauseElement:
     session = SESSION.c
     rows = select(session.client_id, session.caregiver_id).where(among(session.id, "sessions")).distinct()
     added = INSERT[kind](RELATIONSHIP).from_select(["client_id", "caregiver_id"], rows)
-    return added.on_conflict_do_nothing()  # type: ignore[no-any-return]
+    return added.on_conflict_do_nothing()
 
 
 FIND_CAREGIVERS = find_columns(CAREGIVER, "id", "user_name")

@@ -47,23 +47,21 @@ def add_usage(kind: DatabaseKind) -> ClauseElement:
     """Adds in the database, because several processes count. The parameters are all columns."""
     added = INSERT[kind](LEGACY_USAGE)
     later = func.max if kind == "sqlite" else func.greatest
-    result: ClauseElement = added.on_conflict_do_update(
+    return added.on_conflict_do_update(
         index_elements=[*LEGACY_USAGE.primary_key],
         set_={
             "requests": LEGACY_USAGE.c.requests + added.excluded.requests,
             "last_date": later(LEGACY_USAGE.c.last_date, added.excluded.last_date),
         },
     )
-    return result
 
 
 def add_minutes(kind: DatabaseKind) -> ClauseElement:
     added = INSERT[kind](LEGACY_HOUR)
-    result: ClauseElement = added.on_conflict_do_update(
+    return added.on_conflict_do_update(
         index_elements=[*LEGACY_HOUR.primary_key],
         set_={"minutes": LEGACY_HOUR.c.minutes.bitwise_or(added.excluded.minutes)},
     )
-    return result
 
 
 ADD_USAGE, ADD_MINUTES = Statement(add_usage), Statement(add_minutes)
