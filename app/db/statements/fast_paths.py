@@ -11,9 +11,10 @@ from typing import Any
 from sqlalchemy import (
     CTE,
     ColumnElement,
+    Insert,
+    Select,
     Text,
     Update,
-    bindparam,
     cast,
     exists,
     false,
@@ -25,13 +26,11 @@ from sqlalchemy import (
     update,
 )
 from sqlalchemy.dialects.postgresql import aggregate_order_by, insert
-from sqlalchemy.sql.elements import ClauseElement
 
 from app.db.audit.records import ASSIGNMENTS, Record
 from app.db.reader.access import is_final, is_not_withdrawn, is_of_caregiver
 from app.db.sql import (
     NUMBER,
-    DatabaseKind,
     Statement,
     among,
     count_parameter,
@@ -41,6 +40,7 @@ from app.db.sql import (
     literal_text,
     moment_parameter,
     new_id,
+    parameters_of,
 )
 from app.db.statements.answers import (
     COLUMNS_OF_SET,
@@ -83,57 +83,50 @@ def assign_on_fast_path(looks_for_repetition: bool, is_recorded: bool) -> Statem
     - if a book was never assigned before and has to be marked as assigned, and
     - with `looks_for_repetition`, if a book was assigned in the session since the moment `since`.
     """
-
-    def build(kind: DatabaseKind) -> ClauseElement:
-        books, moments = each("books", kind), moments_to_remind(kind)
-        assignable = (
-            select(BOOK.c.id)
-            .select_from(books.join(BOOK, BOOK.c.id == books.c.value))
-            .where(BOOK.c.retire_date.is_(None), BOOK.c.is_assigned)
-            .order_by(books.c.position)
-            .subquery()
+    books, moments = each("books", "postgresql"), moments_to_remind("postgresql")
+    assignable = (
+        select(BOOK.c.id)
+        .select_from(books.join(BOOK, BOOK.c.id == books.c.value))
+        .where(BOOK.c.retire_date.is_(None), BOOK.c.is_assigned)
+        .order_by(books.c.position)
+        .subquery()
+    )
+    new = select(NEW_ID.label("id"), assignable.c.id.label("book")).cte("new")
+    conditions = [latest_assignment_is_unchanged()]
+    if looks_for_repetition:
+        conditions.append(~WAS_ASSIGNED)
+    locked = (
+        select(*SESSION.c["id", "client_id"])
+        .where(IS_THE_SESSION, SESSION.c.is_closed == false())
+        .where(SESSION.c.start_date <= moment_parameter("now"), *conditions)
+        .with_for_update(skip_locked=True)
+        .cte("locked")
+    )
+    with_client = locked_with_client(locked)
+    changed = (
+        update(SESSION)
+        .where(IS_THE_SESSION, SESSION.c.id == with_client.c.id)
+        .where(select(func.count()).select_from(new).scalar_subquery() == count_parameter("added"))
+        .values(
+            assignment_count=SESSION.c.assignment_count + count_parameter("added"),
+            latest_assignment_id=select(func.max(new.c.id)).scalar_subquery(),
         )
-        new = select(NEW_ID.label("id"), assignable.c.id.label("book")).cte("new")
-        conditions = [latest_assignment_is_unchanged()]
-        if looks_for_repetition:
-            conditions.append(~WAS_ASSIGNED)
-        locked = (
-            select(*SESSION.c["id", "client_id"])
-            .where(IS_THE_SESSION, SESSION.c.is_closed == false())
-            .where(SESSION.c.start_date <= moment_parameter("now"), *conditions)
-            .with_for_update(skip_locked=True)
-            .cte("locked")
-        )
-        with_client = locked_with_client(locked)
-        changed = (
-            update(SESSION)
-            .where(IS_THE_SESSION, SESSION.c.id == with_client.c.id)
-            .where(select(func.count()).select_from(new).scalar_subquery() == count_parameter("added"))
-            .values(
-                assignment_count=SESSION.c.assignment_count + count_parameter("added"),
-                latest_assignment_id=select(func.max(new.c.id)).scalar_subquery(),
-            )
-            .returning(SESSION.c.client_id)
-            .cte("changed")
-        )
-        client = changed.c.client_id
-        added = new.join(changed, true())
-        changes = [
-            insert_rows(ASSIGNMENT, columns_of_assignment(new.c.id, new.c.book, client), added),
-            insert_rows(
-                REMINDER,
-                columns_of_reminder(new.c.id, moments.c.value, client),
-                added.join(moments, true()),
-            ),
-            insert_rows(EVENT, columns_of_event(of_assignment(new.c.id), client), added),
-        ]
-        if is_recorded:
-            about = about_assignments(new, client)
-            changes.append(insert_rows(AUDIT_RECORD, columns_of_record() | {"about": about}, changed))
-        ids = select(func.array_agg(aggregate_order_by(new.c.id, new.c.id))).scalar_subquery()
-        return select(NUMBER, select(client).scalar_subquery(), ids).add_cte(*as_ctes(changes))
-
-    return Statement(build)
+        .returning(SESSION.c.client_id)
+        .cte("changed")
+    )
+    client = changed.c.client_id
+    added = new.join(changed, true())
+    changes = [
+        insert_rows(ASSIGNMENT, columns_of_assignment(new.c.id, new.c.book, client), added),
+        insert_rows(
+            REMINDER, columns_of_reminder(new.c.id, moments.c.value, client), added.join(moments, true())
+        ),
+        insert_rows(EVENT, columns_of_event(of_assignment(new.c.id), client), added),
+    ]
+    if is_recorded:
+        changes.append(insert_record(changed, about=about_assignments(new, client)))
+    ids = select(func.array_agg(aggregate_order_by(new.c.id, new.c.id))).scalar_subquery()
+    return Statement(row_of(changed, changes, ids))
 
 
 def find_for_answers(new_set: ColumnElement[Any]) -> Statement:
@@ -146,60 +139,47 @@ def find_for_answers(new_set: ColumnElement[Any]) -> Statement:
 def save_on_fast_path(is_first: bool, is_recorded: bool) -> Statement:
     """Saves the first draft of an assignment that is as the caller has read it, or the draft that has the
     revision `last`."""
-
-    def build(kind: DatabaseKind) -> ClauseElement:
-        with_client = locked_for_answers()
-        if is_first:
-            new = select(*COLUMNS_OF_SET.values()).select_from(with_client)
-            saved: Any = insert(ANSWER_SET).from_select(list(COLUMNS_OF_SET), new).on_conflict_do_nothing()
-        else:
-            assert isinstance(SAVE_DRAFT.expression, Update)
-            is_locked = exists().where(with_client.c.id == id_parameter("session"))
-            is_as_read = ANSWER_SET.c.revision == count_parameter("last")
-            saved = SAVE_DRAFT.expression.where(is_locked, is_as_read, ~is_final(ANSWER_SET))
-        changed = saved.returning(ANSWER_SET.c.client_id).cte("changed")
-        client = changed.c.client_id
-        subject = of_assignment(id_parameter("assignment"))
-        changes = [insert_rows(EVENT, columns_of_event(subject, client), changed)]
-        if is_recorded:
-            changes.append(insert_rows(AUDIT_RECORD, columns_of_record(), changed))
-        return select(NUMBER, select(client).scalar_subquery()).add_cte(*as_ctes(changes))
-
-    return Statement(build)
+    with_client = locked_for_answers()
+    if is_first:
+        new = select(*COLUMNS_OF_SET.values()).select_from(with_client)
+        saved: Any = insert(ANSWER_SET).from_select(list(COLUMNS_OF_SET), new).on_conflict_do_nothing()
+    else:
+        assert isinstance(SAVE_DRAFT.expression, Update)
+        is_locked = exists().where(with_client.c.id == id_parameter("session"))
+        is_as_read = ANSWER_SET.c.revision == count_parameter("last")
+        saved = SAVE_DRAFT.expression.where(is_locked, is_as_read, ~is_final(ANSWER_SET))
+    changed = saved.returning(ANSWER_SET.c.client_id).cte("changed")
+    changes = [insert_event(changed)]
+    if is_recorded:
+        changes.append(insert_record(changed))
+    return Statement(row_of(changed, changes))
 
 
 def submit_on_fast_path(is_recorded: bool) -> Statement:
     """Submits answers of an assignment that is as the caller has read it and whose draft has the revision
     `last`, which is 0 without a draft. The first run only locks, and the second reads what was committed."""
-
-    def build(kind: DatabaseKind) -> ClauseElement:
-        with_client = locked_for_answers()
-        draft = ANSWER_SET.alias("draft")
-        revision = select(draft.c.revision).where(
-            draft.c.assignment_id == id_parameter("assignment"), ~is_final(draft), is_of_caregiver(draft)
-        )
-        is_as_read = func.coalesce(revision.scalar_subquery(), 0) == count_parameter("last")
-        own_score = count_parameter("own_score")
-        columns = {**COLUMNS_OF_SET, "score": own_score, "own_score": own_score}
-        # The first run may have skipped the locked session, and then the second has read too early.
-        number = cast(NUMBER.element, Text)
-        has_locked = is_locked_before() & (func.current_setting(LOCKED_BY, true()) == number)
-        new = select(*columns.values()).select_from(with_client).where(has_locked, is_as_read)
-        added = insert(ANSWER_SET).from_select(list(columns), new)
-        changed = added.returning(ANSWER_SET.c.client_id).cte("changed")
-        client = changed.c.client_id
-        subject = of_assignment(id_parameter("assignment"))
-        changes: list[Any] = [insert_rows(EVENT, columns_of_event(subject, client), changed)]
-        for statement in (COMPLETE, COUNT_COMPLETE, SKIP_REMINDERS, DROP_DRAFT):
-            expression: Any = statement.expression
-            changes.append(expression.where(exists().where(client == CLIENT_ID)))
-        if is_recorded:
-            changes.append(insert_rows(AUDIT_RECORD, columns_of_record(), changed))
-        locks = select(func.set_config(LOCKED_BY, number, true())).select_from(with_client)
-        row = select(NUMBER, select(client).scalar_subquery(), locks.scalar_subquery())
-        return row.add_cte(*as_ctes(changes))
-
-    return Statement(build, reads_after_lock=True)
+    with_client = locked_for_answers()
+    draft = ANSWER_SET.alias("draft")
+    revision = select(draft.c.revision).where(
+        draft.c.assignment_id == id_parameter("assignment"), ~is_final(draft), is_of_caregiver(draft)
+    )
+    is_as_read = func.coalesce(revision.scalar_subquery(), 0) == count_parameter("last")
+    own_score = count_parameter("own_score")
+    columns = {**COLUMNS_OF_SET, "score": own_score, "own_score": own_score}
+    # The first run may have skipped the locked session, and then the second has read too early.
+    number = cast(NUMBER.element, Text)
+    has_locked = is_locked_before() & (func.current_setting(LOCKED_BY, true()) == number)
+    new = select(*columns.values()).select_from(with_client).where(has_locked, is_as_read)
+    added = insert(ANSWER_SET).from_select(list(columns), new)
+    changed = added.returning(ANSWER_SET.c.client_id).cte("changed")
+    changes: list[Any] = [insert_event(changed)]
+    for statement in (COMPLETE, COUNT_COMPLETE, SKIP_REMINDERS, DROP_DRAFT):
+        expression: Any = statement.expression
+        changes.append(expression.where(exists().where(changed.c.client_id == CLIENT_ID)))
+    if is_recorded:
+        changes.append(insert_record(changed))
+    locks = select(func.set_config(LOCKED_BY, number, true())).select_from(with_client)
+    return Statement(row_of(changed, changes, locks.scalar_subquery()), reads_after_lock=True)
 
 
 def locked_for_answers() -> CTE:
@@ -228,8 +208,19 @@ def locked_with_client(locked: CTE) -> CTE:
     )
 
 
-def as_ctes(changes: list[Any]) -> list[CTE]:
-    return [change.cte(f"change_{number}") for number, change in enumerate(changes)]
+def insert_event(changed: CTE) -> Insert:
+    subject = of_assignment(id_parameter("assignment"))
+    return insert_rows(EVENT, columns_of_event(subject, changed.c.client_id), changed)
+
+
+def insert_record(changed: CTE, **columns: ColumnElement[Any]) -> Insert:
+    given = parameters_of(AUDIT_RECORD, Record._fields, "record_")
+    return insert_rows(AUDIT_RECORD, given | columns, changed)
+
+
+def row_of(changed: CTE, changes: list[Any], *columns: ColumnElement[Any]) -> Select[Any]:
+    ctes = [change.cte(f"change_{number}") for number, change in enumerate(changes)]
+    return select(NUMBER, select(changed.c.client_id).scalar_subquery(), *columns).add_cte(*ctes)
 
 
 IS_THE_SESSION = (SESSION.c.id == id_parameter("session")) & is_of_caregiver(SESSION)
@@ -251,10 +242,6 @@ def latest_assignment_is_unchanged() -> ColumnElement[bool]:
         before.c.id == id_parameter("session"), is_of_caregiver(before)
     )
     return SESSION.c.latest_assignment_id.is_not_distinct_from(latest.scalar_subquery())
-
-
-def columns_of_record() -> dict[str, Any]:
-    return {name: bindparam(f"record_{name}", type_=AUDIT_RECORD.c[name].type) for name in Record._fields}
 
 
 def about_assignments(new: CTE, client: ColumnElement[Any]) -> ColumnElement[str]:
