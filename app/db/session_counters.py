@@ -6,11 +6,9 @@ from dataclasses import dataclass
 
 from sqlalchemy import ColumnElement, and_, func, or_, select, update
 
-from app.db.reader.access import is_of_caregiver
+from app.db.reader.access import is_not_withdrawn, is_of_caregiver
 from app.db.sql import DATABASE_KIND, Statement, Steps, among, id_parameter
 from app.db.tables import ASSIGNMENT, SESSION, AssignmentStatus
-
-COUNTERS = ("assignment_count", "completed_assignment_count", "latest_assignment_id", "last_assignment_score")
 
 
 def recomputed(caregiver: ColumnElement[int] = SESSION.c.caregiver_id) -> dict[str, ColumnElement[int]]:
@@ -18,7 +16,7 @@ def recomputed(caregiver: ColumnElement[int] = SESSION.c.caregiver_id) -> dict[s
     mine = and_(
         ASSIGNMENT.c.session_id == SESSION.c.id,
         ASSIGNMENT.c.caregiver_id == caregiver,
-        ASSIGNMENT.c.withdraw_date.is_(None),
+        is_not_withdrawn(ASSIGNMENT),
     )
     complete = and_(mine, ASSIGNMENT.c.status == AssignmentStatus.COMPLETE.value)
     last_complete = select(ASSIGNMENT.c.score).where(complete).order_by(ASSIGNMENT.c.id.desc()).limit(1)
@@ -30,6 +28,7 @@ def recomputed(caregiver: ColumnElement[int] = SESSION.c.caregiver_id) -> dict[s
     }
 
 
+RECOMPUTED = recomputed()
 IS_AMONG_SESSIONS = among(SESSION.c.id, "sessions")
 OF_CAREGIVER = id_parameter("caregiver")
 
@@ -39,7 +38,7 @@ LOCK_SESSIONS = Statement(LOCK.where(IS_AMONG_SESSIONS))
 LOCK_SESSIONS_OF_CAREGIVER = Statement(LOCK.where(IS_AMONG_SESSIONS, is_of_caregiver(SESSION)))
 # The sessions must be locked before. PostgreSQL counts on the snapshot at the start of the statement, and
 # would miss an assignment that another transaction commits while the statement waits for the lock.
-RECOMPUTE_COUNTERS = Statement(update(SESSION).where(IS_AMONG_SESSIONS).values(recomputed()))
+RECOMPUTE_COUNTERS = Statement(update(SESSION).where(IS_AMONG_SESSIONS).values(RECOMPUTED))
 RECOMPUTE_COUNTERS_OF_CAREGIVER = Statement(
     update(SESSION).where(IS_AMONG_SESSIONS, is_of_caregiver(SESSION)).values(recomputed(OF_CAREGIVER))
 )
@@ -67,14 +66,11 @@ def for_sessions(sessions: Mapping[int, int], statement: Statement, of_one: Stat
         yield of_one, {"caregiver": caregiver, "sessions": ids}
 
 
-def find_differences() -> Statement:
-    found = recomputed()
-    columns = (*(SESSION.c[name] for name in COUNTERS), *(found[name] for name in COUNTERS))
-    differ = or_(*(SESSION.c[name].is_distinct_from(found[name]) for name in COUNTERS))
-    return Statement(select(SESSION.c.id, *columns).where(differ).order_by(SESSION.c.id))
-
-
-FIND_DIFFERENCES = find_differences()
+FIND_DIFFERENCES = Statement(
+    select(SESSION.c.id, *SESSION.c[tuple(RECOMPUTED)], *RECOMPUTED.values())
+    .where(or_(*(SESSION.c[name].is_distinct_from(found) for name, found in RECOMPUTED.items())))
+    .order_by(SESSION.c.id)
+)
 
 
 @dataclass(frozen=True)
@@ -91,6 +87,6 @@ def differences() -> Steps[list[Difference]]:
     return [
         Difference(session_id, name, stored, true)
         for session_id, *numbers in rows
-        for name, stored, true in zip(COUNTERS, numbers[:4], numbers[4:], strict=True)
+        for name, stored, true in zip(RECOMPUTED, numbers[:4], numbers[4:], strict=True)
         if stored != true
     ]

@@ -50,33 +50,12 @@ from app.db.tables import (
     ReminderState,
 )
 
+LOCKED, LOCKED_SESSION = ASSIGNMENT.alias("a"), SESSION.alias("s")
+
 # --- adding assignments to a session --------------------------------------------------------------
 
 NEW_ID = new_id("assignment")
 CAN_BE_ASSIGNED = and_(among(BOOK.c.id, "books"), BOOK.c.retire_date.is_(None))
-
-
-def lock_session_and_books() -> Statement:
-    """Locks the caregiver's session, whose counters will change. Returns one row for each of the books that
-    can be assigned, or one row without a book; each with the id of a new assignment, except on Citus."""
-    session = SESSION.alias("s")
-    return Statement(
-        select(
-            *session.c["client_id", "is_closed", "start_date"],
-            new_id_if_here("assignment"),
-            *BOOK.c["id", "is_assigned"],
-        )
-        .select_from(session.outerjoin(BOOK, CAN_BE_ASSIGNED))
-        .where(session.c.id == id_parameter("session"), is_of_caregiver(session))
-        .with_for_update(of=session)
-    )
-
-
-def mark_books_assigned() -> Statement:
-    """Locks the rows in the order of their ids, to avoid deadlocks."""
-    unused = select(BOOK.c.id).where(among(BOOK.c.id, "books"), ~BOOK.c.is_assigned)
-    locked = unused.order_by(BOOK.c.id).with_for_update().scalar_subquery()
-    return Statement(update(BOOK).where(BOOK.c.id.in_(locked)).values(is_assigned=literal(True)))
 
 
 def columns_of_assignment(id: Any, book: Any, client: ColumnElement[int] = CLIENT_ID) -> dict[str, Any]:
@@ -134,10 +113,30 @@ def insert_rows(table: Table, columns: dict[str, Any], source: FromClause) -> In
     return insert(table).from_select(list(columns), select(*columns.values()).select_from(source))
 
 
-LOCK_SESSION_AND_BOOKS = lock_session_and_books()
+# Locks the caregiver's session, whose counters will change. Returns one row for each of the books that can be
+# assigned, or one row without a book; each with the id of a new assignment, except on Citus.
+LOCK_SESSION_AND_BOOKS = Statement(
+    select(
+        *LOCKED_SESSION.c["client_id", "is_closed", "start_date"],
+        new_id_if_here("assignment"),
+        *BOOK.c["id", "is_assigned"],
+    )
+    .select_from(LOCKED_SESSION.outerjoin(BOOK, CAN_BE_ASSIGNED))
+    .where(LOCKED_SESSION.c.id == id_parameter("session"), is_of_caregiver(LOCKED_SESSION))
+    .with_for_update(of=LOCKED_SESSION)
+)
 FIND_BOOKS = Statement(select(BOOK.c.id, BOOK.c.is_assigned).where(CAN_BE_ASSIGNED))
 TAKE_NEW_IDS = Statement(lambda kind: select(NEW_ID).select_from(each("books", kind)))
-MARK_BOOKS_ASSIGNED = mark_books_assigned()
+# In the order of their ids, to avoid deadlocks.
+LOCK_UNUSED_BOOKS = (
+    select(BOOK.c.id)
+    .where(among(BOOK.c.id, "books"), ~BOOK.c.is_assigned)
+    .order_by(BOOK.c.id)
+    .with_for_update()
+)
+MARK_BOOKS_ASSIGNED = Statement(
+    update(BOOK).where(BOOK.c.id.in_(LOCK_UNUSED_BOOKS.scalar_subquery())).values(is_assigned=literal(True))
+)
 ADD_ASSIGNMENTS = Statement(add_assignments)
 ADD_REMINDERS = Statement(add_reminders)
 COUNT_NEW_ASSIGNMENTS = Statement(
@@ -186,34 +185,27 @@ FIND_REMINDERS_OF_ASSIGNMENTS = Statement(
 # --- changing one assignment ----------------------------------------------------------------------
 
 
-LOCKED = ASSIGNMENT.alias("a")
-
-
-ITS_SESSION = SESSION.alias("s")
-
-
 def select_assignment(is_own: Callable[[FromClause], ColumnElement[bool]]) -> Select[Any]:
-    session = ITS_SESSION
     return (
         select(
             *LOCKED.c["caregiver_id", "client_id", "session_id", "start_date", "end_date"],
             *LOCKED.c["status", "attempt"],
-            session.c.is_closed,
-            session.c.start_date.label("session_start"),
+            LOCKED_SESSION.c.is_closed,
+            LOCKED_SESSION.c.start_date.label("session_start"),
         )
-        .select_from(session.join(LOCKED, LOCKED.c.session_id == session.c.id))
+        .select_from(LOCKED_SESSION.join(LOCKED, LOCKED.c.session_id == LOCKED_SESSION.c.id))
         .where(
             LOCKED.c.id == id_parameter("assignment"),
             is_not_withdrawn(LOCKED),
             is_own(LOCKED),
-            is_own(session),
+            is_own(LOCKED_SESSION),
         )
     )
 
 
 def locked(assignment: Select[Any]) -> Select[Any]:
     """Locks the session and then the assignment, in the order of every other change, to avoid deadlocks."""
-    return assignment.with_for_update(of=(ITS_SESSION, LOCKED))
+    return assignment.with_for_update(of=(LOCKED_SESSION, LOCKED))
 
 
 LOCK_ASSIGNMENT = Statement(locked(select_assignment(partial(relationship_key, role="caregiver"))))

@@ -24,7 +24,7 @@ from sqlalchemy import (
 from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.elements import ClauseElement
 
-from app.db.reader.access import has_caregiver_of, is_of_caregiver
+from app.db.reader.access import has_caregiver_of, is_not_withdrawn, is_of_caregiver
 from app.db.sql import (
     DIALECTS,
     DatabaseKind,
@@ -107,7 +107,7 @@ ITS_ASSIGNMENT = and_(
 ITS_SESSION = and_(SESSION.c.id == ASSIGNMENT.c.session_id, is_of_caregiver(SESSION))
 CAN_BE_ANSWERED = and_(
     ASSIGNMENT.c.status == AssignmentStatus.PENDING.value,
-    ASSIGNMENT.c.withdraw_date.is_(None),
+    is_not_withdrawn(ASSIGNMENT),
     SESSION.c.is_closed != true(),
 )
 

@@ -59,7 +59,7 @@ from app.db.statements.assignments import (
     moments_to_remind,
 )
 from app.db.statements.events import CLIENT_ID, columns_of_event, of_assignment
-from app.db.statements.sessions import COUNT_COMPLETE
+from app.db.statements.sessions import COUNT_COMPLETE, IS_SESSION
 from app.db.tables import (
     ANSWER_SET,
     ASSIGNMENT,
@@ -97,7 +97,7 @@ def assign_on_fast_path(looks_for_repetition: bool, is_recorded: bool) -> Statem
         conditions.append(~WAS_ASSIGNED)
     locked = (
         select(*SESSION.c["id", "client_id"])
-        .where(IS_THE_SESSION, SESSION.c.is_closed == false())
+        .where(IS_SESSION, SESSION.c.is_closed == false())
         .where(SESSION.c.start_date <= moment_parameter("now"), *conditions)
         .with_for_update(skip_locked=True)
         .cte("locked")
@@ -105,7 +105,7 @@ def assign_on_fast_path(looks_for_repetition: bool, is_recorded: bool) -> Statem
     with_client = locked_with_client(locked)
     changed = (
         update(SESSION)
-        .where(IS_THE_SESSION, SESSION.c.id == with_client.c.id)
+        .where(IS_SESSION, SESSION.c.id == with_client.c.id)
         .where(select(func.count()).select_from(new).scalar_subquery() == count_parameter("added"))
         .values(
             assignment_count=SESSION.c.assignment_count + count_parameter("added"),
@@ -187,7 +187,7 @@ def locked_for_answers() -> CTE:
     locked = (
         select(*SESSION.c["id", "client_id"])
         .select_from(SESSION.join(ASSIGNMENT, ASSIGNMENT.c.session_id == SESSION.c.id))
-        .where(IS_THE_SESSION, SESSION.c.is_closed == false())
+        .where(IS_SESSION, SESSION.c.is_closed == false())
         .where(ASSIGNMENT.c.id == id_parameter("assignment"), is_of_caregiver(ASSIGNMENT))
         .where(ASSIGNMENT.c.client_id == CLIENT_ID)
         .where(ASSIGNMENT.c.status == literal_text(AssignmentStatus.PENDING))
@@ -222,8 +222,6 @@ def row_of(changed: CTE, changes: list[Any], *columns: ColumnElement[Any]) -> Se
     ctes = [change.cte(f"change_{number}") for number, change in enumerate(changes)]
     return select(NUMBER, select(changed.c.client_id).scalar_subquery(), *columns).add_cte(*ctes)
 
-
-IS_THE_SESSION = (SESSION.c.id == id_parameter("session")) & is_of_caregiver(SESSION)
 
 WAS_ASSIGNED = exists().where(
     ASSIGNMENT.c.session_id == SESSION.c.id,
