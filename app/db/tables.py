@@ -185,9 +185,8 @@ class Question(SQLModel, table=True):
     is_required: bool = stored(member="required", default=False)
     minimum: float | None = None  # of a number
     maximum: float | None = None
-    weights: list[int] | None = stored(
-        JSON, erased=Erased.UNCHANGED, default=None
-    )  # of a test: one per option
+    # Of a test: one per option.
+    weights: list[int] | None = stored(JSON, erased=Erased.UNCHANGED, default=None)
 
 
 class Relationship(SQLModel, table=True):

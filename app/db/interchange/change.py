@@ -17,13 +17,7 @@ from app.db.statements.answers import ANSWERS, TAKE_SET_ID
 from app.db.statements.assignments import SKIP_REMINDERS, WITHDRAW
 from app.db.statements.books import DROP_WORDS, words_of
 from app.db.statements.sessions import CLOSE_SESSION, SKIP_REMINDERS_OF_SESSION
-from app.db.tables import (
-    ANSWER_SET,
-    LINE_TABLES,
-    AssignmentStatus,
-    EventKind,
-    FeedbackStatus,
-)
+from app.db.tables import ANSWER_SET, LINE_TABLES, AssignmentStatus, EventKind, FeedbackStatus
 
 
 def change_row(kind: str, columns: Iterable[str]) -> Statement:

@@ -19,14 +19,7 @@ from app.db.facts import erased_texts, facts_of, member_of
 from app.db.moments import is_storable, known_moment
 from app.db.reader.access import is_final
 from app.db.sql import Bulk, Statement, Steps, among, id_parameter, text_parameter
-from app.db.tables import (
-    ANSWER_SET,
-    ASSIGNMENT,
-    IMPORTED_ROW,
-    LINE_TABLES,
-    SESSION,
-    AssignmentStatus,
-)
+from app.db.tables import ANSWER_SET, ASSIGNMENT, IMPORTED_ROW, LINE_TABLES, SESSION, AssignmentStatus
 from app.telemetry.wording import OperatorError
 
 BATCH = 500  # rows in memory; some have long texts

@@ -21,16 +21,7 @@ from sqlalchemy.sql import operators
 from sqlalchemy.sql.elements import UnaryExpression
 
 from app.db.reader.selection import AccessScope, ReaderRole, Shown
-from app.db.sql import (
-    DatabaseKind,
-    PerDatabase,
-    Statement,
-    Steps,
-    Values,
-    among,
-    id_parameter,
-    literal_text,
-)
+from app.db.sql import DatabaseKind, PerDatabase, Statement, Steps, Values, among, id_parameter, literal_text
 from app.db.tables import RELATIONSHIP, SESSION, SaveType
 
 

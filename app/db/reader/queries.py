@@ -15,15 +15,7 @@ from app.db.reader.access import SCOPE_PARAMETERS, has_caregiver_of, relationshi
 from app.db.reader.entities import COMPUTED, ENTITIES, Entity, ToMany, ToOne
 from app.db.reader.named_tables import NamedTable, NewName, named_table, numbering
 from app.db.reader.selection import Order, ReaderRole, Where
-from app.db.sql import (
-    DatabaseKind,
-    PerDatabase,
-    among,
-    count_parameter,
-    each,
-    id_parameter,
-    moment_parameter,
-)
+from app.db.sql import DatabaseKind, PerDatabase, among, count_parameter, each, id_parameter, moment_parameter
 from app.db.tables import Table
 
 # Values of the request that can be selected like columns, for computed fields.

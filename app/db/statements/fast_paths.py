@@ -42,13 +42,7 @@ from app.db.sql import (
     new_id,
     parameters_of,
 )
-from app.db.statements.answers import (
-    COLUMNS_OF_SET,
-    DROP_DRAFT,
-    QUESTIONS,
-    SAVE_DRAFT,
-    select_for_answers,
-)
+from app.db.statements.answers import COLUMNS_OF_SET, DROP_DRAFT, QUESTIONS, SAVE_DRAFT, select_for_answers
 from app.db.statements.assignments import (
     COMPLETE,
     NEW_ID,
