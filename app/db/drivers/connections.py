@@ -5,7 +5,7 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 from weakref import WeakSet
 
-from app.db.drivers.citus import HAS_CITUS
+from app.db.drivers.citus import HAS_CITUS, is_distributed
 from app.db.drivers.hosts import (
     NEEDS_NEWER_POOLER,
     WITHOUT_STATEMENT,
@@ -17,6 +17,7 @@ from app.db.drivers.hosts import (
     connect_to_host,
 )
 from app.db.drivers.interface import DatabaseError
+from app.db.sql import DatabaseKind
 
 OLDEST_POSTGRES = 15  # the oldest major version that PostgreSQL supports
 # PostgreSQL then closes the connections of a process whose machine has vanished, instead of after two hours.
@@ -137,9 +138,11 @@ async def look_at_each_host(url: str) -> list[Host]:
     return hosts
 
 
-async def open_pool(primary: Primary, connections: int, patience: float | None) -> tuple[Any, bool]:
-    """Returns a pool, and whether its connections lead through a pooler. One more connection is for the audit
-    records of reads."""
+async def open_pool(
+    primary: Primary, connections: int, patience: float | None
+) -> tuple[Any, bool, DatabaseKind]:
+    """Returns a pool, whether its connections lead through a pooler, and the kind of the database. One more
+    connection is for the audit records of reads."""
     pool = await asyncpg.create_pool(
         min_size=0,
         max_size=connections + 1,
@@ -148,7 +151,17 @@ async def open_pool(primary: Primary, connections: int, patience: float | None) 
         init=prepare_connection,
         reset=keep_session,
     )
-    return pool, await check_server(pool)
+    try:
+        async with pool.acquire() as connection:
+            version = connection.get_server_version()
+            if version.major < OLDEST_POSTGRES:
+                found = f"PostgreSQL {version.major}.{version.minor}"
+                raise DatabaseError(f"{found} is too old; {OLDEST_POSTGRES} or newer is needed")
+            is_pooled = await leads_through_pooler(connection)
+            return pool, is_pooled, "citus" if await is_distributed(connection) else "postgresql"
+    except BaseException:
+        pool.terminate()
+        raise
 
 
 class StatementCache(asyncpg.connection._StatementCache):  # type: ignore[misc]
@@ -175,20 +188,6 @@ async def keep_session(connection: Any) -> None:
     """Runs before a connection returns to the pool, in place of a round trip that resets the session: no
     statement of ours sets a parameter, listens, or takes an advisory lock. asyncpg has ended an open
     transaction."""
-
-
-async def check_server(pool: Any) -> bool:
-    """Returns whether a connection leads through a pooler. Closes the pool if the server is not supported."""
-    try:
-        async with pool.acquire() as connection:
-            version = connection.get_server_version()
-            if version.major < OLDEST_POSTGRES:
-                found = f"PostgreSQL {version.major}.{version.minor}"
-                raise DatabaseError(f"{found} is too old; {OLDEST_POSTGRES} or newer is needed")
-            return await leads_through_pooler(connection)
-    except BaseException:
-        pool.terminate()
-        raise
 
 
 async def leads_through_pooler(connection: Any) -> bool:

@@ -13,7 +13,6 @@ from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
 from app.db.drivers.batches import MAX_BATCH, MAX_CHANGES, UNCONFIRMED, BatchItem, run_batch
-from app.db.drivers.citus import is_distributed
 from app.db.drivers.connections import ACQUIRE_SECONDS, Primary, open_pool
 from app.db.drivers.fair_turns import CONNECTED, FairThreads, FairTurns
 from app.db.drivers.faults import (
@@ -423,9 +422,7 @@ async def roll_back(connection: Any) -> None:
 
 async def open_postgres(url: str, connections: int, patience: float | None) -> PostgresDatabase:
     primary = Primary(url)
-    pool, is_pooled = await open_pool(primary, connections, patience)
-    async with pool.acquire() as connection:
-        kind: DatabaseKind = "citus" if await is_distributed(connection) else "postgresql"
+    pool, is_pooled, kind = await open_pool(primary, connections, patience)
     return PostgresDatabase(primary, pool, patience is None, is_pooled, kind)
 
 

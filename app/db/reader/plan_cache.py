@@ -10,7 +10,7 @@ from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from threading import Lock
-from typing import Any, TypeVar
+from typing import Any
 from weakref import ref
 
 from app.db.reader.plans import PlanNode
@@ -34,9 +34,6 @@ class Plan:
 
     def statements(self) -> list[Statement]:
         raise NotImplementedError
-
-
-P = TypeVar("P", bound=Plan)
 
 
 @dataclass
@@ -104,20 +101,20 @@ def known_plan(selection: Selection, key: Key) -> Any:
 
 
 def finding_plan(
-    selection: Selection, key: Key, kind: DatabaseKind, build: Callable[..., P], *arguments: Any
-) -> Steps[P]:
+    selection: Selection, key: Key, kind: DatabaseKind, build: Callable[..., Plan], *arguments: Any
+) -> Steps[Any]:
     """The plan for this shape of selection, from the cache or newly built of the arguments and the kind.
 
     Building takes a millisecond for each linked page, and a request reads up to 50 root fields at once.
     """
     shape = (*key, kind, selection.shape)
-    plan: Any = PLANS.get(shape)
+    plan = PLANS.get(shape)
     if plan is None:
         (plan,) = yield LongWork(partial(PLANS.build, shape, partial(build, *arguments, kind)))
     if len(selection.plans) >= MAX_PLANS_OF_SELECTION:
         selection.plans.clear()
     selection.plans[key] = ref(plan)
-    return plan  # type: ignore[no-any-return]
+    return plan
 
 
 def weight_of(plan: Plan) -> int:
