@@ -227,7 +227,7 @@ def test_a_connection_that_is_lost_before_the_batch_fails_all_of_it(database_url
             async with db.connection() as connection:
                 connection.terminate()
                 await asyncio.sleep(0)
-                await run_batch(connection, "postgresql", [BatchItem(QUOTIENT, values={"by": 1}), waiting])
+                await run_batch(connection, [BatchItem(QUOTIENT, values={"by": 1}), waiting])
 
         assert waiting.turn is not None
         assert type(waiting.turn.exception()) is DatabaseUnavailable

@@ -85,7 +85,7 @@ class SteppedDatabase:
         item, process = BatchItem(step.statement, values=step.values), self.connection.get_server_pid()
         await self.wait()
         await self.gate.execute(f"SELECT pg_advisory_lock({process})")
-        running = asyncio.create_task(run_batch(self.connection, "postgresql", [item]))
+        running = asyncio.create_task(run_batch(self.connection, [item]))
         while not running.done() and not await self.gate.fetchval(WAITS_AT_GATE, process):
             pass
         await self.wait()

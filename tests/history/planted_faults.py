@@ -172,12 +172,12 @@ def rows_are_delivered_to_another_request() -> None:
 
 
 def batches_are_delivered_before_their_commit() -> None:
-    async def planted(connection: Any, kind: Any, items: Any, confirm: Any = None) -> None:
+    async def planted(connection: Any, items: Any, confirm: Any = None) -> None:
         if confirm is None:
-            return await run_batch(connection, kind, items)
+            return await run_batch(connection, items)
         await connection.execute("BEGIN")
         try:
-            await run_batch(connection, kind, items, confirm)
+            await run_batch(connection, items, confirm)
             await asyncio.sleep(0.02)
         finally:
             await connection.execute("COMMIT")

@@ -8,7 +8,7 @@ from typing import Any
 from app.db.drivers.fair_turns import Waiter
 from app.db.drivers.faults import raising_unavailable
 from app.db.drivers.interface import DatabaseUnavailable, OutcomeUnknown
-from app.db.sql import DatabaseKind, Values
+from app.db.sql import Values
 
 MAX_BATCH = 8  # reads
 MAX_CHANGES = 16  # they share a commit, which takes longer than each
@@ -48,13 +48,11 @@ class BatchItem(Waiter):
             self.turn.set_exception(own)
 
 
-async def run_batch(
-    connection: Any, kind: DatabaseKind, items: list[Any], confirm: Confirm | None = None
-) -> None:
+async def run_batch(connection: Any, items: list[Any], confirm: Confirm | None = None) -> None:
     """Runs the items in one transaction of PostgreSQL. `confirm` awaits the commit of changes. The first item
     is that of the request with the connection, which gets an exception by this function."""
     statement = items[0].statement
-    compiled = statement.for_(kind)
+    compiled = statement.for_("postgresql")
     # As in `read_after_lock`, of which only the second run returns the row that counts.
     runs: list[Values] = [{"is_locked": False}, {"is_locked": True}] if statement.reads_after_lock else [{}]
     values = [

@@ -192,7 +192,7 @@ class PostgresDatabase:
             if self.has_unconfirmed:
                 await self.reject_while_commits_wait(connection)
             items = [item, *turns.take(item.statement, MAX_CHANGES - 1)]
-            await to_the_end(run_batch(connection, self.kind, items, self.confirm))
+            await to_the_end(run_batch(connection, items, self.confirm))
 
     async def read_in_batch(self, step: Batchable) -> list[Any] | None:
         """Returns the row, or None if PostgreSQL rolled the batch back."""
@@ -207,10 +207,10 @@ class PostgresDatabase:
         async with self.connection(until=item.until) as connection:
             items = [item, *turns.take(item.statement, MAX_BATCH - 1)]
             if len(items) > 1:
-                await to_the_end(run_batch(connection, self.kind, items))
+                await to_the_end(run_batch(connection, items))
             else:
                 with raising_unavailable():
-                    item.rows = await run_step(connection, self.kind, Batchable(item.statement, item.values))
+                    item.rows = await run_step(connection, self.kind, (item.statement, item.values))
 
     async def run_or_join(self, turns: FairTurns, item: BatchItem, run: RunBatch) -> None:
         """Runs the next batch, or waits until another request has run the statement of the item."""
