@@ -112,10 +112,9 @@ COLUMNS_OF_SET: dict[str, Any] = {
     "answers": ANSWERS,
 }
 ADD_SET = Statement(insert(ANSWER_SET).values(COLUMNS_OF_SET))
+UPDATE_SET = update(ANSWER_SET).where(ANSWER_SET.c.id == id_parameter("answer_set"), IS_OF_ASSIGNMENT)
 SAVE_DRAFT = Statement(
-    update(ANSWER_SET)
-    .where(ANSWER_SET.c.id == id_parameter("answer_set"), IS_OF_ASSIGNMENT)
-    .values(
+    UPDATE_SET.values(
         save_type=text_parameter("save_type"),
         attempt=count_parameter("attempt"),
         revision=count_parameter("revision"),
@@ -123,11 +122,7 @@ SAVE_DRAFT = Statement(
     )
 )
 DROP_DRAFT = Statement(delete(ANSWER_SET).where(IS_OF_ASSIGNMENT, ~is_final(ANSWER_SET)))
-SCORE_SET = Statement(
-    update(ANSWER_SET)
-    .where(ANSWER_SET.c.id == id_parameter("answer_set"), IS_OF_ASSIGNMENT)
-    .values(score=count_parameter("score"))
-)
+SCORE_SET = Statement(UPDATE_SET.values(score=count_parameter("score")))
 
 # --- feedback -------------------------------------------------------------------------------------
 

@@ -59,15 +59,15 @@ IS_PENDING_OF_SESSION = and_(
 )
 IS_SCHEDULED = and_(is_of_caregiver(REMINDER), REMINDER.c.state == ReminderState.SCHEDULED.value)
 
+CHANGE = update(SESSION).where(IS_SESSION)
+
 LOCK_SESSION = Statement(
     select(*SESSION.c["client_id", "is_closed", "start_date", "title", "description"])
     .where(IS_SESSION)
     .with_for_update()
 )
 CHANGE_SESSION = Statement(
-    update(SESSION)
-    .where(IS_SESSION)
-    .values(
+    CHANGE.values(
         title=text_parameter("title"),
         description=text_parameter("description"),
         start_date=moment_parameter("session_start"),
@@ -102,9 +102,7 @@ MOVE_REMINDERS = Statement(
 
 # --- closing --------------------------------------------------------------------------------------
 
-CLOSE_SESSION = Statement(
-    update(SESSION).where(IS_SESSION).values(is_closed=true(), close_date=moment_parameter("now"))
-)
+CLOSE_SESSION = Statement(CHANGE.values(is_closed=true(), close_date=moment_parameter("now")))
 # A closed session cannot be answered.
 SKIP_REMINDERS_OF_SESSION = Statement(
     update(REMINDER)
@@ -112,7 +110,7 @@ SKIP_REMINDERS_OF_SESSION = Statement(
     .values(state=ReminderState.SKIPPED.value)
 )
 # Recomputes all assignment counters of the session.
-RECOUNT = Statement(update(SESSION).where(IS_SESSION).values(recomputed(id_parameter("caregiver"))))
+RECOUNT = Statement(CHANGE.values(recomputed(id_parameter("caregiver"))))
 
 LATER = ASSIGNMENT.alias("later")
 HAS_LATER_COMPLETE = exists().where(
@@ -124,9 +122,7 @@ HAS_LATER_COMPLETE = exists().where(
 )
 # The same result for one assignment that becomes complete, without reading its row.
 COUNT_COMPLETE = Statement(
-    update(SESSION)
-    .where(IS_SESSION)
-    .values(
+    CHANGE.values(
         completed_assignment_count=SESSION.c.completed_assignment_count + 1,
         last_assignment_score=case(
             (HAS_LATER_COMPLETE, SESSION.c.last_assignment_score), else_=count_parameter("score")
