@@ -268,7 +268,7 @@ def test_the_body_of_a_request_is_not_kept_after_its_response(app: Starlette) ->
         assert connection.fetch(request("POST", "/unsent", body=b"Hello")).status == 405
         assert Edge(*address, "").fetch(request("GET", "/echo")).status == 200  # after the end of the other
 
-        cycles = [one for one in gc.get_objects() if isinstance(one, RequestCycle)]
+        cycles = [one for one in gc.get_objects() if type(one) is RequestCycle]
         unread = [cycle for cycle in cycles if cycle.scope["method"] == "POST" and not cycle.is_read]
         assert [bytes(cycle.body) for cycle in unread if cycle.scope["path"] == "/unsent"] == [b""]
 
