@@ -4,6 +4,7 @@ import gzip
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from dataclasses import replace
 from itertools import count
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -330,6 +331,16 @@ def test_the_queue_is_bounded_by_bytes() -> None:
 
     assert shadow.waiting.qsize() == 8
     assert shadow.counts.total("answers", "dropped") == 2
+
+
+def test_the_bytes_of_a_request_count_with_those_of_its_response() -> None:
+    shadow = idle_shadow()
+
+    shadow.offer(replace(call(), body=b"1"), Received(200, {}, bytes(MAX_BYTES - 1)))
+    shadow.offer(replace(call(), body=b"12"), Received(200, {}, bytes(MAX_BYTES - 1)))
+
+    assert shadow.waiting.qsize() == 1
+    assert shadow.counts.total("answers", "dropped") == 1
 
 
 def test_an_answer_leaves_the_queue_with_its_bytes() -> None:
