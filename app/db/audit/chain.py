@@ -6,7 +6,7 @@ from hashlib import sha256
 from typing import Any, NamedTuple
 
 import orjson
-from sqlalchemy import Select, func, insert, select
+from sqlalchemy import func, insert, select
 
 from app.db.audit.records import DRAFTS
 from app.db.moments import moment_as_text
@@ -42,11 +42,7 @@ NO_SEAL = Seal()  # before the first seal
 
 # --- statements -----------------------------------------------------------------------------------
 
-
-def select_seals() -> Select[Any]:
-    return select(*(AUDIT_SEAL.c[name] for name in Seal._fields))
-
-
+SELECT_SEALS = select(*AUDIT_SEAL.c[Seal._fields])
 ADD_ENTRIES = statement_of_text(
     "INSERT INTO audit_entry (caregiver_id, client_id, record_id)"
     " SELECT value->>0, value->>1, value->>2 FROM json_each(:entries)",
@@ -65,7 +61,7 @@ FIND_WRITERS = only_on_postgresql(
 # Lets one transaction at a time add a seal.
 LOCK_SEALS = only_on_postgresql(f"SELECT pg_advisory_xact_lock({SEALING_LOCK})")
 LIMIT_LOCK_WAIT = only_on_postgresql("SET LOCAL lock_timeout = '200ms'")
-FIND_LAST_SEALS = Statement(select_seals().order_by(AUDIT_SEAL.c.id.desc()).limit(2))
+FIND_LAST_SEALS = Statement(SELECT_SEALS.order_by(AUDIT_SEAL.c.id.desc()).limit(2))
 FIND_RECORDS = Statement(
     select(AUDIT_RECORD)
     .where(AUDIT_RECORD.c.id > id_parameter("after"))

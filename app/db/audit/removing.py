@@ -8,7 +8,7 @@ import orjson
 from sqlalchemy import Select, delete, func, insert, select
 from sqlalchemy import Table as SqlTable
 
-from app.db.audit.chain import LIMIT_LOCK_WAIT, LOCK_SEALS, MAX_SEALED, Seal, entries_of, select_seals
+from app.db.audit.chain import LIMIT_LOCK_WAIT, LOCK_SEALS, MAX_SEALED, SELECT_SEALS, Seal, entries_of
 from app.db.audit.records import About, as_text, operator_record, recording
 from app.db.moments import known_moment
 from app.db.sql import Statement, Steps, count_parameter, id_parameter, parameters_of, statement_of_text
@@ -49,8 +49,7 @@ def find_oldest(rows: Select[Any], table: SqlTable) -> Statement:
 
 # Without the newest seal: the next seal needs its hash, and SQLite continues the ids of its records.
 FIND_NEXT_SEALS = Statement(
-    select_seals()
-    .add_columns(AUDIT_SEAL.c.moment)
+    SELECT_SEALS.add_columns(AUDIT_SEAL.c.moment)
     .where(
         AUDIT_SEAL.c.id > id_parameter("after"),
         AUDIT_SEAL.c.id < select(func.max(AUDIT_SEAL.c.id)).scalar_subquery(),
@@ -65,7 +64,7 @@ ADD_CHECKPOINT = Statement(
     insert(AUDIT_CHECKPOINT).values(parameters_of(AUDIT_CHECKPOINT, (*Checkpoint._fields, "moment")))
 )
 FIND_OLDEST_RECORDS = find_oldest(select(AUDIT_RECORD), AUDIT_RECORD)
-FIND_OLDEST_SEALS = find_oldest(select_seals(), AUDIT_SEAL)
+FIND_OLDEST_SEALS = find_oldest(SELECT_SEALS, AUDIT_SEAL)
 REMOVE_ENTRIES = statement_of_text(
     "DELETE FROM audit_entry WHERE (caregiver_id, client_id, record_id) IN"
     " (SELECT value->>0, value->>1, value->>2 FROM json_each(:entries))",

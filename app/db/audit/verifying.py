@@ -7,7 +7,7 @@ from hashlib import sha256
 
 from sqlalchemy import func, select, tuple_
 
-from app.db.audit.chain import FIND_LAST_SEALS, NO_SEAL, Entry, Seal, chain_hash, entries_of, select_seals
+from app.db.audit.chain import FIND_LAST_SEALS, NO_SEAL, SELECT_SEALS, Entry, Seal, chain_hash, entries_of
 from app.db.audit.removing import FIND_NEXT_SEALS, Checkpoint, finding_checkpoints
 from app.db.moments import known_moment
 from app.db.sql import Statement, Steps, count_parameter, id_parameter
@@ -29,8 +29,7 @@ FIND_RECORDS_OF_SEAL = Statement(
     .order_by(AUDIT_RECORD.c.id)
 )
 FIND_SEALS = Statement(
-    select_seals()
-    .where(AUDIT_SEAL.c.id > id_parameter("after"))
+    SELECT_SEALS.where(AUDIT_SEAL.c.id > id_parameter("after"))
     .order_by(AUDIT_SEAL.c.id)
     .limit(count_parameter("limit"))
 )
