@@ -45,7 +45,6 @@ from moving_over.recorded_calls import Call
 
 ASSIGNMENT = re.compile(rf"{ASSIGNMENTS}/[0-9]+")
 
-
 Ignored = Counter[str]  # how often something in the recording is not imported
 Values = Mapping[str, Mapping[str, Any]]  # by member: values of the old service with their replacements
 VALUES: TypeAdapter[Values] = TypeAdapter(Values)

@@ -28,12 +28,9 @@ ROWS_PER_FETCH = 500
 Convert = Callable[[Any], Any]
 Progress = Callable[[int], None]
 
-
 LOCK_TABLES = Statement(text(f"LOCK TABLE {', '.join(map(str, TABLES))} IN EXCLUSIVE MODE"))
-COUNTS = (
-    LEGACY_USAGE,
-    LEGACY_HOUR,
-)  # of legacy calls: the only rows that a service writes to an empty database
+# Of legacy calls: the only rows that a service writes to an empty database.
+COUNTS = (LEGACY_USAGE, LEGACY_HOUR)
 FIND_TABLES_WITH_ROWS = Statement(
     text(
         " UNION ALL ".join(

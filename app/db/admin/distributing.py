@@ -149,9 +149,8 @@ async def distribute(url: str, shards: int, progress: Progress) -> None:
     try:
         connection = await connect_postgres(url)
         try:
-            await connection.execute(
-                f"SELECT pg_advisory_lock({MIGRATE_LOCK})"
-            )  # until the end of the session
+            # The lock lasts until the end of the session.
+            await connection.execute(f"SELECT pg_advisory_lock({MIGRATE_LOCK})")
             await reject_unready(connection)
             planned = list(steps(shards))
             for number, step in enumerate(planned, 1):

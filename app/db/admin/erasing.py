@@ -40,10 +40,7 @@ from app.db.statements.erasing import (
 from app.db.statements.events import INSERT_SESSION_EVENTS
 from app.db.tables import CLIENT, REMINDER, TABLES, Actor, EventKind, TombstoneState
 
-CHANGED_TABLES = [
-    REMINDER,
-    *(table for table in TABLES if any(map(is_personal, table.columns))),
-]
+CHANGED_TABLES = [REMINDER, *(table for table in TABLES if any(map(is_personal, table.columns)))]
 
 
 @dataclass(frozen=True)
