@@ -1,16 +1,107 @@
-"""graphql-core's executors, for what the direct execution of a prepared operation does not handle."""
+"""Executes prepared operations: a single root field directly, everything else by graphql-core's executors."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from typing import Any
 
 from graphql import GraphQLField, GraphQLObjectType, GraphQLResolveInfo, GraphQLResolveInfoHelpers
+from graphql.execution.values import VariableValues
 from graphql.language import FieldNode
 from graphql.pyutils import Path
+from strawberry.execution import optimized_is_awaitable
 from strawberry.schema.schema import StrawberryGraphQLCoreExecutionContext
 
 from app.engine.codegen import Fields
-from app.engine.operations import Info, caching_info
-from app.engine.prepared import CompiledOperation
+from app.engine.prepared import CompiledOperation, PreparedOperation, RootField
+
+# --- the resolver info -------------------------------------------------------------------------------
+
+Info = GraphQLResolveInfo[Any]
+
+
+class CachingInfo(Info):
+    """The resolver info with the selection cache of its prepared operation."""
+
+    resolver_cache: dict[Any, Any]
+    operation_extensions: dict[str, Any] | None  # added by Strawberry
+
+
+def caching_info(
+    plain: Iterable[Any], resolver_cache: dict[Any, Any], operation_extensions: dict[str, Any] | None
+) -> CachingInfo:
+    info: CachingInfo = CachingInfo._make(plain)
+    info.resolver_cache = resolver_cache
+    info.operation_extensions = operation_extensions
+    return info
+
+
+def resolver_cache_of(info: Info) -> dict[Any, Any]:
+    """A cache for what resolvers compute from the selection alone; empty if the operation is not prepared."""
+    return info.resolver_cache if isinstance(info, CachingInfo) else {}
+
+
+# --- a single root field ----------------------------------------------------------------------------
+
+
+@dataclass(eq=False)
+class Outcome:
+    """The result or the error of the root resolver, which runs only once: graphql-core reuses it."""
+
+    is_awaited: bool
+    value: Any = None
+    error: Exception | None = None
+
+    def resolve(  # called by graphql-core as middleware
+        self, resolver: Callable[..., Any], root: Any, info: Info, **arguments: Any
+    ) -> Any:
+        if info.path.prev is not None:
+            return resolver(root, info, **arguments)
+        return self.awaited() if self.is_awaited else self.result()
+
+    def result(self) -> Any:
+        if self.error is not None:
+            raise self.error
+        return self.value
+
+    async def awaited(self) -> Any:
+        return self.result()
+
+
+async def resolve_root(
+    prepared: PreparedOperation,
+    compiled: CompiledOperation,
+    root: RootField,
+    variables: VariableValues,
+    context: Any,
+    operation_extensions: dict[str, Any] | None,
+) -> Outcome:
+    values: tuple[Any, ...] = (
+        root.nodes[0].name.value,
+        root.nodes,
+        root.definition.type,
+        root.parent,
+        root.path,
+        prepared.schema,
+        prepared.fragment_definitions,
+        None,
+        prepared.operation,
+        variables.coerced,
+        context,
+        optimized_is_awaitable,
+        None,
+        None,  # async_helpers: Strawberry does not offer them to resolvers
+    )
+    is_awaited = False
+    try:
+        value = root.call(variables, caching_info(values, compiled.resolver_cache, operation_extensions))
+        if is_awaited := optimized_is_awaitable(value):
+            value = await value
+        return Outcome(is_awaited, value)
+    except Exception as error:
+        return Outcome(is_awaited, error=error)
+
+
+# --- graphql-core's executors -------------------------------------------------------------------------
 
 
 class Executor(StrawberryGraphQLCoreExecutionContext):

@@ -32,11 +32,12 @@ from app.engine.executor import (
     CompletingExecutor,
     Executor,
     NoSuggestionsExecutor,
+    Outcome,
     StreamingExecutor,
+    resolve_root,
 )
 from app.engine.limits import Limits, TooCostly, check
-from app.engine.operations import OperationCache, Outcome, compile_operation, resolve_root
-from app.engine.prepared import CompiledOperation, PreparedOperation, prepare
+from app.engine.prepared import CompiledOperation, OperationCache, PreparedOperation, prepare
 
 IS_AWAITABLE: Any = optimized_is_awaitable  # declared narrower than what graphql-core accepts
 FREE_LENGTH = 500  # characters of a document
@@ -296,11 +297,13 @@ class PreparingSchema(strawberry.Schema):
         """The operation compiled for these variables, cached; None if graphql-core rejects it."""
         if compiled := self.operations.find_compiled(prepared, variables):
             return compiled
-        compiled = await run(prepared.size, compile_operation, prepared, variables)
-        if compiled is not None:
-            # The first value of a class is completed by code that is generated then.
-            compiled.is_new = prepared.size > MAX_INLINE_LENGTH
-            self.operations.add_compiled(prepared, variables, compiled)
+        try:
+            compiled = await run(prepared.size, CompiledOperation, prepared, variables)
+        except GraphQLError:
+            return None
+        # The first value of a class is completed by code that is generated then.
+        compiled.is_new = prepared.size > MAX_INLINE_LENGTH
+        self.operations.add_compiled(prepared, variables, compiled)
         return compiled
 
     async def resolve(self, pinned: str, variables: dict[str, Any], context: Any) -> Any:
