@@ -4,7 +4,13 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from graphql import GraphQLField, GraphQLObjectType, GraphQLResolveInfo, GraphQLResolveInfoHelpers
+from graphql import (
+    GraphQLField,
+    GraphQLObjectType,
+    GraphQLResolveInfo,
+    GraphQLResolveInfoHelpers,
+    GraphQLSchema,
+)
 from graphql.execution.values import VariableValues
 from graphql.language import FieldNode
 from graphql.pyutils import Path
@@ -13,6 +19,8 @@ from strawberry.schema.schema import StrawberryGraphQLCoreExecutionContext
 
 from app.engine.codegen import Fields
 from app.engine.prepared import CompiledOperation, PreparedOperation, RootField
+
+HIDES_NAMES = "hides-names"  # in the extensions of a schema
 
 # --- the resolver info -------------------------------------------------------------------------------
 
@@ -107,6 +115,12 @@ async def resolve_root(
 class Executor(StrawberryGraphQLCoreExecutionContext):
     """Strawberry's, without a reference cycle that would keep it and the context of the request."""
 
+    @classmethod
+    def build(cls, schema: GraphQLSchema, *args: Any, **options: Any) -> Any:
+        """Omits "Did you mean" from error messages if the schema hides its names."""
+        options["hide_suggestions"] = schema.extensions.get(HIDES_NAMES, False)
+        return super().build(schema, *args, **options)
+
     @property
     def async_helpers(self) -> GraphQLResolveInfoHelpers:  # its functions refer to the executor
         return GraphQLResolveInfoHelpers(gather=self.gather_async_work, track=self.track_async_work)
@@ -114,6 +128,11 @@ class Executor(StrawberryGraphQLCoreExecutionContext):
     @async_helpers.setter
     def async_helpers(self, helpers: GraphQLResolveInfoHelpers) -> None:
         """Not stored."""
+
+    def build_per_event_executor(self, payload: Any) -> Any:
+        executor = super().build_per_event_executor(payload)
+        executor._relevant_sub_fields = {}  # shared by the copies; would grow with every event
+        return executor
 
 
 class CompletingExecutor(Executor):
@@ -157,20 +176,3 @@ class CompletingExecutor(Executor):
             except Exception:
                 pass  # graphql-core completes the value again and reports the error
         return complete(kind, fields, info, path, result, position_context)
-
-
-class StreamingExecutor(Executor):
-    """Executes a subscription. graphql-core copies the executor for each event."""
-
-    def build_per_event_executor(self, payload: Any) -> Any:
-        executor = super().build_per_event_executor(payload)
-        executor._relevant_sub_fields = {}  # shared by the copies; would grow with every event
-        return executor
-
-
-class NoSuggestionsExecutor(StreamingExecutor):
-    """Omits "Did you mean" from error messages."""
-
-    @classmethod
-    def build(cls, *args: Any, **options: Any) -> Any:
-        return super().build(*args, **{**options, "hide_suggestions": True})

@@ -28,14 +28,7 @@ from strawberry.types.graphql import OperationType
 from app.engine.arguments import count_values
 from app.engine.deprecated import deprecated_parts
 from app.engine.documents import Document, DocumentCache, Rules
-from app.engine.executor import (
-    CompletingExecutor,
-    Executor,
-    NoSuggestionsExecutor,
-    Outcome,
-    StreamingExecutor,
-    resolve_root,
-)
+from app.engine.executor import HIDES_NAMES, CompletingExecutor, Executor, Outcome, resolve_root
 from app.engine.limits import Limits, TooCostly, check
 from app.engine.prepared import CompiledOperation, OperationCache, PreparedOperation, prepare
 
@@ -85,6 +78,7 @@ class PreparingSchema(strawberry.Schema):
             self.rules += (MaxIntrospectionDepthRule,)
         if not self.engine_options.introspection:
             self.rules += (NoSchemaIntrospectionCustomRule,)
+            self._schema.extensions[HIDES_NAMES] = True
         # Extensions can change every field and require Strawberry's execution.
         self.prepares = prepares and not self.get_extensions() and not self.exception_handlers
 
@@ -329,15 +323,6 @@ class PreparingSchema(strawberry.Schema):
             drop_tracebacks(error)
             drop_tracebacks(error.original_error)
 
-    def _stream(self, *args: Any, **options: Any) -> Any:
-        suggests = self.engine_options.introspection
-        options["execution_context_class"] = StreamingExecutor if suggests else NoSuggestionsExecutor
-        return super()._stream(*args, **options)
-
-    def _get_custom_context_kwargs(self, *args: Any, **options: Any) -> dict[str, Any]:
-        kwargs = super()._get_custom_context_kwargs(*args, **options)
-        return kwargs if self.engine_options.introspection else {**kwargs, "hide_suggestions": True}
-
     async def execute_by_core(
         self,
         prepared: PreparedOperation,
@@ -359,7 +344,6 @@ class PreparingSchema(strawberry.Schema):
             is_awaitable=IS_AWAITABLE,
             middleware=[outcome] if outcome else None,
             operation_extensions=operation_extensions,
-            hide_suggestions=not self.engine_options.introspection,
             **executor,
         )
         if optimized_is_awaitable(result):

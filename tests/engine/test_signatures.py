@@ -104,11 +104,6 @@ CALLED: dict[str, tuple[Callable[..., Any], str, str]] = {
         "self context extensions_runner",
         SCHEMA,
     ),
-    "Schema._get_custom_context_kwargs": (
-        strawberry.Schema._get_custom_context_kwargs,
-        "self operation_extensions sync",
-        SCHEMA,
-    ),
     "convert_arguments": (
         arguments.convert_arguments,
         "value arguments scalar_registry config info",
@@ -282,7 +277,6 @@ def test_strawberry_uses_the_executor_that_the_engine_extends() -> None:
     schema = strawberry.Schema(Query)
     assert schema.execution_context_class is StrawberryGraphQLCoreExecutionContext, message
     assert schema._get_execute_function() is graphql.execute, message
-    assert schema._get_custom_context_kwargs({"a": 1}) == {"operation_extensions": {"a": 1}}, message
     assert schema.get_extensions() == [], message
     assert schema.exception_handlers == (), message
     assert schema.directives == (), message
