@@ -282,8 +282,16 @@ class PreparingSchema(strawberry.Schema):
                         return ExecutionResult({root.key: data}, None)
                     except Exception:
                         pass  # graphql-core completes the value again and reports the error
-        context = self.context_of(query, variable_values, context_value, operation_name)
-        return await self.execute_by_core(prepared, context, compiled, outcome, operation_extensions)
+        context = self._create_execution_context(
+            query=query,
+            allowed_operation_types=(prepared.kind,),
+            variable_values=variable_values,
+            context_value=context_value,
+            root_value=None,
+            operation_name=operation_name,
+            operation_extensions=operation_extensions,
+        )
+        return await self.execute_by_core(prepared, context, compiled, outcome)
 
     async def compile(
         self, prepared: PreparedOperation, variables: VariableValues
@@ -304,9 +312,8 @@ class PreparingSchema(strawberry.Schema):
         """What the resolver of a pinned document's only field returns; raises its error. A caller that reads
         rows itself needs no response of GraphQL."""
         prepared = self.operations.pinned[pinned, None]
-        costs = prepared.costs
-        if costs is not None:
-            context.charge(costs.points(variables))
+        if prepared.costs is not None:
+            context.charge(prepared.costs.points(variables))
         coerced = prepared.variables.coerce(variables)
         assert coerced is not None, "the service passes valid variables to its documents"
         compiled = prepared.compiled or await self.compile(prepared, coerced)
@@ -329,7 +336,6 @@ class PreparingSchema(strawberry.Schema):
         context: ExecutionContext,
         compiled: CompiledOperation | None,
         outcome: Outcome | None,
-        operation_extensions: dict[str, Any] | None,
     ) -> ExecutionResult:
         """Executes by graphql-core, with generated code for objects and lists where possible."""
         executor: dict[str, Any] = {"executor_class": Executor}
@@ -343,7 +349,7 @@ class PreparingSchema(strawberry.Schema):
             operation_name=context.operation_name,
             is_awaitable=IS_AWAITABLE,
             middleware=[outcome] if outcome else None,
-            operation_extensions=operation_extensions,
+            operation_extensions=context.operation_extensions,
             **executor,
         )
         if optimized_is_awaitable(result):
@@ -352,19 +358,6 @@ class PreparingSchema(strawberry.Schema):
             context.graphql_document = prepared.document
             self._process_errors(result.errors, context)
         return ExecutionResult(result.data, result.errors)
-
-    def context_of(
-        self, query: str | None, variables: dict[str, Any] | None, context: Any, name: str | None
-    ) -> ExecutionContext:
-        return self._create_execution_context(
-            query=query,
-            variable_values=variables,
-            context_value=context,
-            root_value=None,
-            operation_name=name,
-            allowed_operation_types=tuple(OperationType),
-            operation_extensions=None,
-        )
 
 
 def error_of(rejection: Exception) -> GraphQLError:
