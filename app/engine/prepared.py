@@ -234,6 +234,8 @@ class OperationCache:
     def find_compiled(
         self, prepared: PreparedOperation, variables: VariableValues
     ) -> CompiledOperation | None:
+        if not prepared.fixed_variables:
+            return prepared.compiled
         key = key_of(prepared, variables)
         return None if key is None else self.compiled.get(key)
 
@@ -249,8 +251,6 @@ class OperationCache:
 
 def key_of(prepared: PreparedOperation, variables: VariableValues) -> tuple[Any, ...] | None:
     """The operation and the values for which it is compiled; None if these cannot be part of a key."""
-    if not prepared.fixed_variables:
-        return None
     values = [variables.coerced.get(name, Undefined) for name in prepared.fixed_variables]
     if not all(map(is_cacheable, values)):
         return None

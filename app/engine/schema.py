@@ -266,7 +266,8 @@ class PreparingSchema(strawberry.Schema):
         compiled = outcome = None
         variables = prepared.variables.coerce(variable_values)
         if variables is not None:
-            compiled = prepared.compiled or await self.compile(prepared, variables)
+            found = self.operations.find_compiled(prepared, variables)
+            compiled = found or await self.compile(prepared, variables)
             if compiled is not None and compiled.root is not None:
                 root, complete = compiled.root
                 outcome = await resolve_root(
@@ -296,9 +297,7 @@ class PreparingSchema(strawberry.Schema):
     async def compile(
         self, prepared: PreparedOperation, variables: VariableValues
     ) -> CompiledOperation | None:
-        """The operation compiled for these variables, cached; None if graphql-core rejects it."""
-        if compiled := self.operations.find_compiled(prepared, variables):
-            return compiled
+        """Compiles and caches an operation for these variables. None if graphql-core rejects it."""
         try:
             compiled = await run(prepared.size, CompiledOperation, prepared, variables)
         except GraphQLError:
@@ -316,7 +315,8 @@ class PreparingSchema(strawberry.Schema):
             context.charge(prepared.costs.points(variables))
         coerced = prepared.variables.coerce(variables)
         assert coerced is not None, "the service passes valid variables to its documents"
-        compiled = prepared.compiled or await self.compile(prepared, coerced)
+        found = self.operations.find_compiled(prepared, coerced)
+        compiled = found or await self.compile(prepared, coerced)
         assert compiled is not None and compiled.single_root is not None
         outcome = await resolve_root(prepared, compiled, compiled.single_root, coerced, context, None)
         return outcome.result()
