@@ -62,10 +62,8 @@ USED: list[tuple[Any, str]] = [
     # app/engine, app/schema
     (
         Schema,
-        "_create_execution_context _get_custom_context_kwargs _prepare_operation_async _process_errors"
-        " _schema"
-        " _execute_operation _stream exception_handlers execute execution_context_class get_extensions"
-        " schema_converter",
+        "_create_execution_context _prepare_operation_async _process_errors _schema _execute_operation"
+        " exception_handlers execute execution_context_class get_extensions schema_converter",
     ),
     (
         StrawberryGraphQLCoreExecutionContext,

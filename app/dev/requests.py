@@ -98,7 +98,7 @@ def measured_schema(schema: Schema) -> Schema:
     own = copy(schema)
     measure(own, "parse", "admit", "errors_in")
     measure(own, "plan", "prepare_operation", "compile")
-    reject, resolve = own.rejection_of, own.resolve
+    charge, resolve = own.charge, own.resolve
 
     def note(context: Context, cost: int) -> RecentRequest | None:
         if request := CURRENT.get():
@@ -106,9 +106,9 @@ def measured_schema(schema: Schema) -> Schema:
             request.role = context.viewer.role.lower() if context.viewer else ""
         return request
 
-    def noted_rejection(cost: int, variables: dict[str, Any] | None, is_own: bool, context: Any) -> Any:
+    def noted_charge(cost: int, variables: dict[str, Any] | None, is_own: bool, context: Any) -> None:
         note(context, cost)
-        return reject(cost, variables, is_own, context)
+        charge(cost, variables, is_own, context)
 
     async def noted_resolve(pinned: str, variables: dict[str, Any], context: Any) -> Any:
         costs = own.operations.pinned[pinned, None].costs
@@ -116,7 +116,7 @@ def measured_schema(schema: Schema) -> Schema:
             request.query, request.variables = pinned, variables
         return await resolve(pinned, variables, context)
 
-    own.rejection_of, own.resolve = noted_rejection, noted_resolve  # type: ignore[method-assign]
+    own.charge, own.resolve = noted_charge, noted_resolve  # type: ignore[method-assign]
     return own
 
 

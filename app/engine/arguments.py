@@ -36,12 +36,7 @@ from graphql.utilities import coerce_input_value
 from strawberry import UNSET
 from strawberry.relay import GlobalID
 from strawberry.scalars import is_scalar
-from strawberry.types.base import (
-    StrawberryList,
-    StrawberryMaybe,
-    StrawberryOptional,
-    has_object_definition,
-)
+from strawberry.types.base import StrawberryList, StrawberryMaybe, StrawberryOptional, has_object_definition
 from strawberry.types.enum import StrawberryEnumDefinition, has_enum_definition
 from strawberry.types.field import StrawberryField
 from strawberry.types.fields.resolver import CLS_PARAMSPEC, INFO_PARAMSPEC, SELF_PARAMSPEC
@@ -272,12 +267,7 @@ def object_coercer(kind: GraphQLInputObjectType, above: tuple[Any, ...]) -> Conv
     if kind.is_one_of or any(field.default for field in kind.fields.values()):
         raise Unsupported
     fields = [
-        (
-            name,
-            field.out_name or name,
-            coercer(field.type, above),
-            is_required_input_field(field),
-        )
+        (name, field.out_name or name, coercer(field.type, above), is_required_input_field(field))
         for name, field in kind.fields.items()
     ]
 

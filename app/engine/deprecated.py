@@ -27,8 +27,7 @@ from graphql import (
     visit,
 )
 
-from app.engine.nodes import Fragments, nodes_of
-from app.engine.validation import free
+from app.engine.nodes import Fragments, free, nodes_of
 
 Parts = Mapping[str, str]  # the reason by coordinate, such as `Query.session(id:)`
 

@@ -1,27 +1,36 @@
 """Parses, limits, validates and caches the documents of requests."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from graphql import (
     DocumentNode,
+    FragmentDefinitionNode,
     GraphQLError,
     GraphQLSchema,
     NoFragmentCyclesRule,
     OperationDefinitionNode,
+    ParallelVisitor,
+    TypeInfo,
+    TypeInfoVisitor,
+    ValidationContext,
     get_operation_ast,
+    visit,
 )
 from graphql.validation import ASTValidationRule
+from graphql.validation.validate import ValidationAbortedError, query_document_keys_to_validate
+from graphql.validation.validation_context import VariableUsage, VariableUsageVisitor
 
 from app.caches import BoundedCache
 from app.engine.costs import Costs, costs_of
 from app.engine.deprecated import DeprecatedUse, Parts, find_use
 from app.engine.limits import Limits, count_within, parse_within
-from app.engine.nodes import fragments_of
-from app.engine.validation import validate
+from app.engine.nodes import fragments_of, free
 
 MAX_WEIGHT = 32 * 1024  # of all cached documents; see weight_of()
 MIN_WEIGHT = 512
 MAX_ERRORS = 10  # per response: each can quote a large part of the document
+TOO_MANY = "Too many validation errors, error limit reached. Validation aborted."
 
 Rules = tuple[type[ASTValidationRule], ...]
 
@@ -99,3 +108,55 @@ class DocumentCache:
 def weight_of(length: int) -> int:
     """The weight of what is made from a document. Even a short one takes some kilobytes."""
     return max(length, MIN_WEIGHT)
+
+
+# --- validation -------------------------------------------------------------------------------------
+
+
+class FreedContext(ValidationContext):
+    def get_variable_usages(
+        self, node: OperationDefinitionNode | FragmentDefinitionNode
+    ) -> list[VariableUsage]:
+        """The same as graphql-core's, without the cycles of its visitors."""
+        known: list[VariableUsage] | None = self._variable_usages.get(node)
+        if known is not None:
+            return known
+        fragment = node if isinstance(node, FragmentDefinitionNode) else None
+        visitor = VariableUsageVisitor(self._type_info, fragment)
+        typed = TypeInfoVisitor(self._type_info, visitor)
+        visit(node, typed)
+        usages = self._variable_usages[node] = visitor.usages
+        free(visitor, typed)
+        return usages
+
+
+def validate(
+    schema: GraphQLSchema,
+    document: DocumentNode,
+    rules: Iterable[type[ASTValidationRule]],
+    max_errors: int,
+    hides_suggestions: bool,
+) -> list[GraphQLError]:
+    """The errors of `graphql.validate`. Frees everything that the rules made."""
+    errors: list[GraphQLError] = []
+
+    def report(error: GraphQLError) -> None:
+        if len(errors) >= max_errors:
+            raise ValidationAbortedError(TOO_MANY)
+        errors.append(error)
+
+    types = TypeInfo(schema)
+    context = FreedContext(schema, document, types, report, hides_suggestions)
+    visitors = [rule(context) for rule in rules]
+    parallel = ParallelVisitor(visitors)
+    typed = TypeInfoVisitor(types, parallel)
+    try:
+        visit(document, typed, query_document_keys_to_validate)
+    except ValidationAbortedError as error:
+        error.__context__ = None
+        errors.append(error.with_traceback(None))
+    except RecursionError:
+        errors.append(ValidationAbortedError("Validation aborted."))
+    finally:
+        free(*visitors, parallel, typed, context, types)
+    return errors

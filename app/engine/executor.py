@@ -1,20 +1,125 @@
-"""graphql-core's executors, for what the direct execution of a prepared operation does not handle."""
+"""Executes prepared operations: a single root field directly, everything else by graphql-core's executors."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from typing import Any
 
-from graphql import GraphQLField, GraphQLObjectType, GraphQLResolveInfo, GraphQLResolveInfoHelpers
+from graphql import (
+    GraphQLField,
+    GraphQLObjectType,
+    GraphQLResolveInfo,
+    GraphQLResolveInfoHelpers,
+    GraphQLSchema,
+)
+from graphql.execution.values import VariableValues
 from graphql.language import FieldNode
 from graphql.pyutils import Path
+from strawberry.execution import optimized_is_awaitable
 from strawberry.schema.schema import StrawberryGraphQLCoreExecutionContext
 
 from app.engine.codegen import Fields
-from app.engine.operations import Info, caching_info
-from app.engine.prepared import CompiledOperation
+from app.engine.prepared import CompiledOperation, PreparedOperation, RootField
+
+HIDES_NAMES = "hides-names"  # in the extensions of a schema
+
+# --- the resolver info -------------------------------------------------------------------------------
+
+Info = GraphQLResolveInfo[Any]
+
+
+class CachingInfo(Info):
+    """The resolver info with the selection cache of its prepared operation."""
+
+    resolver_cache: dict[Any, Any]
+    operation_extensions: dict[str, Any] | None  # added by Strawberry
+
+
+def caching_info(
+    plain: Iterable[Any], resolver_cache: dict[Any, Any], operation_extensions: dict[str, Any] | None
+) -> CachingInfo:
+    info: CachingInfo = CachingInfo._make(plain)
+    info.resolver_cache = resolver_cache
+    info.operation_extensions = operation_extensions
+    return info
+
+
+def resolver_cache_of(info: Info) -> dict[Any, Any]:
+    """A cache for what resolvers compute from the selection alone; empty if the operation is not prepared."""
+    return info.resolver_cache if isinstance(info, CachingInfo) else {}
+
+
+# --- a single root field ----------------------------------------------------------------------------
+
+
+@dataclass(eq=False)
+class Outcome:
+    """The result or the error of the root resolver, which runs only once: graphql-core reuses it."""
+
+    is_awaited: bool
+    value: Any = None
+    error: Exception | None = None
+
+    def resolve(  # called by graphql-core as middleware
+        self, resolver: Callable[..., Any], root: Any, info: Info, **arguments: Any
+    ) -> Any:
+        if info.path.prev is not None:
+            return resolver(root, info, **arguments)
+        return self.awaited() if self.is_awaited else self.result()
+
+    def result(self) -> Any:
+        if self.error is not None:
+            raise self.error
+        return self.value
+
+    async def awaited(self) -> Any:
+        return self.result()
+
+
+async def resolve_root(
+    prepared: PreparedOperation,
+    compiled: CompiledOperation,
+    root: RootField,
+    variables: VariableValues,
+    context: Any,
+    operation_extensions: dict[str, Any] | None,
+) -> Outcome:
+    values: tuple[Any, ...] = (
+        root.nodes[0].name.value,
+        root.nodes,
+        root.definition.type,
+        root.parent,
+        root.path,
+        prepared.schema,
+        prepared.fragment_definitions,
+        None,
+        prepared.operation,
+        variables.coerced,
+        context,
+        optimized_is_awaitable,
+        None,
+        None,  # async_helpers: Strawberry does not offer them to resolvers
+    )
+    is_awaited = False
+    try:
+        value = root.call(variables, caching_info(values, compiled.resolver_cache, operation_extensions))
+        if is_awaited := optimized_is_awaitable(value):
+            value = await value
+        return Outcome(is_awaited, value)
+    except Exception as error:
+        return Outcome(is_awaited, error=error)
+
+
+# --- graphql-core's executors -------------------------------------------------------------------------
 
 
 class Executor(StrawberryGraphQLCoreExecutionContext):
     """Strawberry's, without a reference cycle that would keep it and the context of the request."""
+
+    @classmethod
+    def build(cls, schema: GraphQLSchema, *args: Any, **options: Any) -> Any:
+        """Omits "Did you mean" from error messages if the schema hides its names."""
+        options["hide_suggestions"] = schema.extensions.get(HIDES_NAMES, False)
+        return super().build(schema, *args, **options)
 
     @property
     def async_helpers(self) -> GraphQLResolveInfoHelpers:  # its functions refer to the executor
@@ -23,6 +128,11 @@ class Executor(StrawberryGraphQLCoreExecutionContext):
     @async_helpers.setter
     def async_helpers(self, helpers: GraphQLResolveInfoHelpers) -> None:
         """Not stored."""
+
+    def build_per_event_executor(self, payload: Any) -> Any:
+        executor = super().build_per_event_executor(payload)
+        executor._relevant_sub_fields = {}  # shared by the copies; would grow with every event
+        return executor
 
 
 class CompletingExecutor(Executor):
@@ -66,20 +176,3 @@ class CompletingExecutor(Executor):
             except Exception:
                 pass  # graphql-core completes the value again and reports the error
         return complete(kind, fields, info, path, result, position_context)
-
-
-class StreamingExecutor(Executor):
-    """Executes a subscription. graphql-core copies the executor for each event."""
-
-    def build_per_event_executor(self, payload: Any) -> Any:
-        executor = super().build_per_event_executor(payload)
-        executor._relevant_sub_fields = {}  # shared by the copies; would grow with every event
-        return executor
-
-
-class NoSuggestionsExecutor(StreamingExecutor):
-    """Omits "Did you mean" from error messages."""
-
-    @classmethod
-    def build(cls, *args: Any, **options: Any) -> Any:
-        return super().build(*args, **{**options, "hide_suggestions": True})

@@ -92,7 +92,7 @@ Definition = OperationDefinitionNode | FragmentDefinitionNode
 
 
 class Counts(NamedTuple):
-    """Counts of a selection set or a document with its fragments expanded."""
+    """Counts of a selection set with its fragments expanded."""
 
     levels: int = 0
     depth: int = 0
@@ -125,18 +125,6 @@ class DocumentCounter:
         for each in self.definitions:
             if isinstance(each, FragmentDefinitionNode) and each.name.value not in self.fragment_counts:
                 yield each, self.count_fragment(each.name.value, 1)
-
-    def total(self) -> Counts:
-        counts = [EMPTY, *(each for _, each in self.roots)]
-        directives = sum(each.directives for each in counts)
-        return Counts(
-            levels=max(each.levels for each in counts),
-            depth=max(each.depth for each in counts),
-            selections=sum(each.selections for each in counts),
-            aliases=sum(each.aliases for each in counts),
-            root_fields=max(each.root_fields for each in counts),
-            directives=directives + sum(map(directives_outside, self.definitions)),
-        )
 
     def count_set(self, selection_set: SelectionSetNode, level: int) -> Counts:
         if level > self.max_levels:
@@ -214,13 +202,15 @@ def count_within(document: DocumentNode, limits: Limits) -> DocumentCounter:
     fragments = sum(isinstance(each, FragmentDefinitionNode) for each in document.definitions)
     check(fragments, "fragments", limits.fragments)
     counter = DocumentCounter(document, limits.levels)
-    total = counter.total()
-    check(total.levels, "levels", limits.levels)
-    check(total.depth, "levels of fields", limits.depth)
-    check(total.selections, "selections", limits.selections)
-    check(total.aliases, "aliases", limits.aliases)
-    check(total.root_fields, "root fields", limits.root_fields)
-    check(total.directives, "directives", limits.directives)
+    counts = [EMPTY, *(each for _, each in counter.roots)]
+    levels, depths, selections, aliases, root_fields, directives = zip(*counts, strict=True)
+    outside = map(directives_outside, counter.definitions)
+    check(max(levels), "levels", limits.levels)
+    check(max(depths), "levels of fields", limits.depth)
+    check(sum(selections), "selections", limits.selections)
+    check(sum(aliases), "aliases", limits.aliases)
+    check(max(root_fields), "root fields", limits.root_fields)
+    check(sum(directives) + sum(outside), "directives", limits.directives)
     if not counter.is_circular:
         sets = [[root.selection_set] for root, _ in counter.roots]
         compared = sum(comparisons(each, counter.fragments) for each in sets)

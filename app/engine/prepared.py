@@ -1,4 +1,5 @@
-"""An operation on its way to generated code. Each stage depends on the values of more variables:
+"""An operation on its way to generated code, and the bounded cache of operations. Each stage depends on the
+values of more variables:
 
 1. PreparedOperation: the document is parsed and validated, for all values.
 2. CompiledOperation: its fields are collected and its functions generated, for the values in `@skip` and
@@ -9,6 +10,7 @@ The second does not refer to the first, which may hold it: reference cycles woul
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import Enum
 from functools import partial
 from typing import Any
 
@@ -21,6 +23,7 @@ from graphql import (
     GraphQLSchema,
     OperationDefinitionNode,
     OperationType,
+    Undefined,
     get_operation_ast,
 )
 from graphql.execution.collect_fields import FieldDetails, FragmentDetails, collect_fields, collect_subfields
@@ -30,11 +33,21 @@ from strawberry.types.arguments import convert_arguments
 from strawberry.types.field import StrawberryField
 from strawberry.types.graphql import OperationType as StrawberryOperationType
 
+from app.caches import BoundedCache
 from app.engine.arguments import Call, Variables, root_call
 from app.engine.codegen import CodeGenerator, Completer, Fields
 from app.engine.costs import Costs
 from app.engine.deprecated import DeprecatedUse
+from app.engine.documents import weight_of
 from app.engine.nodes import Fragments, arguments_below, fragments_of, names_of_variables, nodes_of
+
+MAX_DOCUMENT_LENGTH = 16 * 1024
+MAX_WEIGHT = 128 * 1024  # of all cached documents, which use about 160 times their length in memory
+MAX_COMPILED_WEIGHT = 256 * 1024  # of their documents, each counted with every combination of values
+MAX_COUNTED = 1024  # hashes of operations that were used once
+MAX_VALUE_LENGTH = 256
+
+Key = tuple[str, str | None]  # document and operation name
 
 
 @dataclass(eq=False)
@@ -177,3 +190,77 @@ def named_variables(names: tuple[str, ...], variables: VariableValues) -> Variab
         {name: sources[name] for name in names if name in sources},
         {name: coerced[name] for name in names if name in coerced},
     )
+
+
+# --- the cache --------------------------------------------------------------------------------------
+
+
+class OperationCache:
+    """The prepared operations of a schema."""
+
+    prepared_at_use = 2  # most documents are used only once
+
+    def __init__(self) -> None:
+        self.pinned: dict[Key, PreparedOperation] = {}
+        self.recent: BoundedCache[PreparedOperation] = BoundedCache(MAX_WEIGHT)
+        self.compiled: BoundedCache[CompiledOperation] = BoundedCache(MAX_COMPILED_WEIGHT)
+        self.use_counts: BoundedCache[int] = BoundedCache(MAX_COUNTED)  # hash -> number of uses
+
+    def find(self, text: str, name: str | None) -> PreparedOperation | None:
+        key = (text, name)
+        return self.pinned.get(key) or self.recent.get(key)
+
+    def is_repeated(self, text: str, name: str | None) -> bool:
+        """Counts a use. Whether the operation is used often enough to be prepared."""
+        if len(text) > MAX_DOCUMENT_LENGTH:
+            return False
+        hashed = hash((text, name))
+        uses = (self.use_counts.get(hashed) or 0) + 1
+        self.use_counts.put(hashed, uses)
+        return uses >= self.prepared_at_use
+
+    def add(self, text: str, name: str | None, prepared: PreparedOperation) -> None:
+        if len(text) > MAX_DOCUMENT_LENGTH:
+            return
+        for evicted in self.recent.put((text, name), prepared, weight_of(len(text))):
+            self.forget(evicted)
+
+    def forget(self, prepared: PreparedOperation) -> None:
+        """Removes what was compiled from an evicted operation."""
+        if prepared.fixed_variables:
+            for key in [key for key in self.compiled.values if key[0] is prepared]:
+                self.compiled.remove(key)
+
+    def find_compiled(
+        self, prepared: PreparedOperation, variables: VariableValues
+    ) -> CompiledOperation | None:
+        if not prepared.fixed_variables:
+            return prepared.compiled
+        key = key_of(prepared, variables)
+        return None if key is None else self.compiled.get(key)
+
+    def add_compiled(
+        self, prepared: PreparedOperation, variables: VariableValues, compiled: CompiledOperation
+    ) -> None:
+        if not prepared.fixed_variables:
+            prepared.compiled = compiled
+        elif (key := key_of(prepared, variables)) is not None:
+            texts = sum(len(value) for _, value in key[1:] if isinstance(value, str))
+            self.compiled.put(key, compiled, weight_of(prepared.size) + texts)
+
+
+def key_of(prepared: PreparedOperation, variables: VariableValues) -> tuple[Any, ...] | None:
+    """The operation and the values for which it is compiled; None if these cannot be part of a key."""
+    values = [variables.coerced.get(name, Undefined) for name in prepared.fixed_variables]
+    if not all(map(is_cacheable, values)):
+        return None
+    return (prepared, *[(value.__class__, value) for value in values])
+
+
+def is_cacheable(value: object) -> bool:
+    """Whether a value can be part of a cache key. Others are large, or are equal without being identical."""
+    if isinstance(value, str):
+        return len(value) <= MAX_VALUE_LENGTH
+    if isinstance(value, int):
+        return value.bit_length() <= MAX_VALUE_LENGTH
+    return value is None or value is Undefined or isinstance(value, Enum)

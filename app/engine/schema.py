@@ -7,13 +7,18 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import strawberry
-from graphql import GraphQLError, NoSchemaIntrospectionCustomRule, OperationDefinitionNode, execute
+from graphql import (
+    GraphQLError,
+    NoSchemaIntrospectionCustomRule,
+    OperationDefinitionNode,
+    execute,
+    specified_rules,
+)
 from graphql import OperationType as Kind
 from graphql.execution.values import VariableValues
 from graphql.validation import MaxIntrospectionDepthRule
 from strawberry.execution import optimized_is_awaitable
 from strawberry.extensions.runner import SchemaExtensionsRunner
-from strawberry.schema.schema import StrawberryGraphQLCoreExecutionContext
 from strawberry.schema.validation_rules.maybe_null import MaybeNullValidationRule
 from strawberry.schema.validation_rules.one_of import OneOfInputValidationRule
 from strawberry.types import ExecutionContext, ExecutionResult
@@ -23,15 +28,9 @@ from strawberry.types.graphql import OperationType
 from app.engine.arguments import count_values
 from app.engine.deprecated import deprecated_parts
 from app.engine.documents import Document, DocumentCache, Rules
-from app.engine.executor import (
-    CompletingExecutor,
-    Executor,
-    NoSuggestionsExecutor,
-    StreamingExecutor,
-)
-from app.engine.limits import Limits, TooCostly
-from app.engine.operations import OperationCache, Outcome, compile_operation, resolve_root
-from app.engine.prepared import CompiledOperation, PreparedOperation, prepare
+from app.engine.executor import HIDES_NAMES, CompletingExecutor, Executor, Outcome, resolve_root
+from app.engine.limits import Limits, TooCostly, check
+from app.engine.prepared import CompiledOperation, OperationCache, PreparedOperation, prepare
 
 IS_AWAITABLE: Any = optimized_is_awaitable  # declared narrower than what graphql-core accepts
 FREE_LENGTH = 500  # characters of a document
@@ -62,24 +61,26 @@ class PreparingSchema(strawberry.Schema):
     deprecated parts of the schema, if it uses any.
     """
 
-    rejections: tuple[type[Exception], ...] = ()  # raised by `charge` of a context
+    rejection: type[Exception] = TooCostly  # raised by `charge` of a context
 
     def __init__(
         self, *args: Any, prepares: bool = True, engine_options: EngineOptions | None = None, **options: Any
     ) -> None:
         super().__init__(*args, **options)
+        self.execution_context_class = Executor
         self.engine_options = engine_options or EngineOptions()
         self.deprecated = deprecated_parts(self._schema)
         self.documents = DocumentCache(self._schema, self.engine_options.limits)
         self.own: set[str] = set()  # documents of the service, exempt from limits
         self.operations = OperationCache()
-        # Extensions and custom contexts can change every field and require Strawberry's execution.
-        self.is_usual = self.execution_context_class is StrawberryGraphQLCoreExecutionContext
-        if self.is_usual:
-            self.execution_context_class = Executor
-        self.prepares = (
-            prepares and self.is_usual and not self.get_extensions() and not self.exception_handlers
-        )
+        self.rules: Rules = (*specified_rules, MaybeNullValidationRule, OneOfInputValidationRule)
+        if self.engine_options.limits is not None:
+            self.rules += (MaxIntrospectionDepthRule,)
+        if not self.engine_options.introspection:
+            self.rules += (NoSchemaIntrospectionCustomRule,)
+            self._schema.extensions[HIDES_NAMES] = True
+        # Extensions can change every field and require Strawberry's execution.
+        self.prepares = prepares and not self.get_extensions() and not self.exception_handlers
 
     def pin(self, text: str) -> None:
         """Prepares a document of the service and keeps it."""
@@ -104,57 +105,36 @@ class PreparingSchema(strawberry.Schema):
     async def charged_document(self, text: str, name: str | None, context: Any) -> Document | None:
         """Charges and parses a document, so that its execution does neither. None if it is invalid."""
         try:
-            return await self.admit(self.context_of(text, None, context, name), text)
-        except (GraphQLError, RecursionError) as fault:
-            cause = getattr(fault, "original_error", None)
-            if isinstance(cause, self.rejections):
-                raise cause from None
+            return await self.admit(context, text)
+        except (GraphQLError, RecursionError):
             return None
 
     def prepare_operation(self, document: Document, name: str | None) -> PreparedOperation | None:
         """The prepared operation; None if the document is invalid or nested too deeply."""
-        rules = self.context_of("", None, None, name).validation_rules
         try:
-            if self.errors_in(document, rules):
+            if self.errors_in(document):
                 return None
             prepared = prepare(self._schema, self.schema_converter, document.ast, name)
-            if prepared is not None and self.engine_options.limits is not None:
-                prepared.costs = document.costs(name)
             if prepared is not None:
+                prepared.costs = document.costs(name) if self.engine_options.limits else None
                 prepared.deprecated = document.deprecated_use(name, self.deprecated)
         except (GraphQLError, RecursionError):
             return None
         return prepared
 
-    def errors_in(self, document: Document, rules: Rules) -> list[GraphQLError]:
-        rules = (*rules, MaybeNullValidationRule, OneOfInputValidationRule)
-        if self.engine_options.limits is not None:
-            rules = (*rules, MaxIntrospectionDepthRule)
-        if not self.engine_options.introspection:
-            rules = (*rules, NoSchemaIntrospectionCustomRule)
-        return document.errors(rules, not self.engine_options.introspection)
+    def errors_in(self, document: Document) -> list[GraphQLError]:
+        return document.errors(self.rules, not self.engine_options.introspection)
 
     # --- cost -----------------------------------------------------------------------------------
 
-    def rejection_of(
-        self, cost: int, variables: dict[str, Any] | None, is_own: bool, context: Any
-    ) -> GraphQLError | None:
-        """The error if an operation exceeds a limit, or the rate limit."""
+    def charge(self, cost: int, variables: dict[str, Any] | None, is_own: bool, context: Any) -> None:
+        """Charges an operation. Raises TooCostly if it exceeds a limit, and what `charge` of the context
+        raises."""
         limits = self.engine_options.limits
         if limits is not None and not is_own:
-            if variables and (values := count_values(variables)) > limits.values:
-                return TooCostly(values, "values in the variables", limits.values)
-            if cost > limits.cost:
-                return TooCostly(cost, "points of cost", limits.cost)
-        return self.charge(context, cost)
-
-    def charge(self, context: Any, cost: int) -> GraphQLError | None:
-        """Charges the sender of the request. Returns an error to reject the operation."""
-        try:
-            context.charge(cost)
-        except self.rejections as rejection:
-            return GraphQLError(str(rejection), original_error=rejection)
-        return None
+            check(count_values(variables or {}), "values in the variables", limits.values)
+            check(cost, "points of cost", limits.cost)
+        context.charge(cost)
 
     def cost_extension(self, cost: int) -> dict[str, Any]:
         limits = self.engine_options.limits
@@ -169,34 +149,32 @@ class PreparingSchema(strawberry.Schema):
     ) -> PreExecutionError | None:
         """Applies limits to operations that are not prepared, and to subscriptions."""
         if self.engine_options.limits is not None and context.query and context.graphql_document is None:
-            rejection = await self.check(context, context.query)
+            rejection = await self.admit_operation(context, context.query)
             if rejection is not None:
                 return PreExecutionError(data=None, errors=[rejection])
         return await super()._prepare_operation_async(context, extensions_runner)
 
-    async def check(self, context: ExecutionContext, text: str) -> GraphQLError | None:
+    async def admit_operation(self, context: ExecutionContext, text: str) -> GraphQLError | None:
         name, variables = context.operation_name, context.variables
         try:
-            document = await self.admit(context, text)
+            document = await self.admit(context.context, text)
             context.graphql_document = document.ast
             if costs := document.costs(name):
                 points = costs.points(variables)
                 context.context.expected_length = costs.bytes(variables)
                 operation = document.operation(name)
-                if (
-                    operation and operation.operation is not Kind.SUBSCRIPTION
-                ):  # would repeat with every event
+                # It would repeat with every event of a subscription.
+                if operation and operation.operation is not Kind.SUBSCRIPTION:
                     context.extensions_results.update(self.cost_extension(points))
-                if rejection := self.rejection_of(points, variables, text in self.own, context.context):
-                    return rejection
-            context.pre_execution_errors = [*self.errors_in(document, context.validation_rules)]
+                self.charge(points, variables, text in self.own, context.context)
+            context.pre_execution_errors = [*self.errors_in(document)]
             if not context.pre_execution_errors and (use := document.deprecated_use(name, self.deprecated)):
                 context.context.deprecated = use.with_values(variables)
-        except GraphQLError as rejection:
-            return rejection.with_traceback(None)  # its frames hold the context, which gets the error
+        except (GraphQLError, self.rejection) as rejection:
+            return error_of(rejection)
         return None
 
-    async def admit(self, context: ExecutionContext, text: str) -> Document:
+    async def admit(self, context: Any, text: str) -> Document:
         """The document. One that is not cached is charged, and a long one is read in a thread."""
         if text in self.own:
             return self.read(text)
@@ -204,19 +182,19 @@ class PreparingSchema(strawberry.Schema):
         if document is not None and document.is_paid:
             return document
         points = max(0, len(text) - FREE_LENGTH) // CHARACTERS_PER_POINT
-        if points and (rejection := self.charge(context.context, points)):
-            raise rejection
+        if points:
+            context.charge(points)
         if len(text) > MAX_INLINE_LENGTH:
-            document = await in_thread(self.read_completely, text, context.validation_rules)
+            document = await in_thread(self.read_completely, text)
         else:
             document = document or self.documents.parse(text)
         document.is_paid = True
         return self.documents.add(text, document)
 
-    def read_completely(self, text: str, rules: Rules) -> Document:
+    def read_completely(self, text: str) -> Document:
         """Changes no cache, so it can run in a thread; another request may have added the document."""
         document = self.documents.recent.values.get(text) or self.documents.parse(text)
-        self.errors_in(document, rules)
+        self.errors_in(document)
         return document
 
     async def _execute_operation(self, context: ExecutionContext, *args: Any) -> Any:
@@ -263,8 +241,11 @@ class PreparingSchema(strawberry.Schema):
             points = prepared.costs.points(variable_values)
             length = prepared.costs.bytes(variable_values) if points >= LONG_FROM else 0
             context_value.expected_length = length
-            if rejection := self.rejection_of(points, variable_values, prepared.is_own, context_value):
-                return PreExecutionError(None, [rejection], extensions=self.cost_extension(points))
+            try:
+                self.charge(points, variable_values, prepared.is_own, context_value)
+            except (TooCostly, self.rejection) as rejection:
+                errors = [error_of(rejection)]
+                return PreExecutionError(None, errors, extensions=self.cost_extension(points))
         if prepared.deprecated is not None:
             context_value.deprecated = prepared.deprecated.with_values(variable_values)
         result = await self.execute_prepared(
@@ -285,11 +266,8 @@ class PreparingSchema(strawberry.Schema):
         compiled = outcome = None
         variables = prepared.variables.coerce(variable_values)
         if variables is not None:
-            compiled = (
-                prepared.compiled
-                or self.operations.find_compiled(prepared, variables)
-                or await self.compile(prepared, variables)
-            )
+            found = self.operations.find_compiled(prepared, variables)
+            compiled = found or await self.compile(prepared, variables)
             if compiled is not None and compiled.root is not None:
                 root, complete = compiled.root
                 outcome = await resolve_root(
@@ -305,33 +283,40 @@ class PreparingSchema(strawberry.Schema):
                         return ExecutionResult({root.key: data}, None)
                     except Exception:
                         pass  # graphql-core completes the value again and reports the error
-        context = self.context_of(query, variable_values, context_value, operation_name)
-        return await self.execute_by_core(prepared, context, compiled, outcome, operation_extensions)
+        context = self._create_execution_context(
+            query=query,
+            allowed_operation_types=(prepared.kind,),
+            variable_values=variable_values,
+            context_value=context_value,
+            root_value=None,
+            operation_name=operation_name,
+            operation_extensions=operation_extensions,
+        )
+        return await self.execute_by_core(prepared, context, compiled, outcome)
 
     async def compile(
         self, prepared: PreparedOperation, variables: VariableValues
     ) -> CompiledOperation | None:
-        compiled = await run(prepared.size, compile_operation, prepared, variables)
-        if compiled is not None:
-            # The first value of a class is completed by code that is generated then.
-            compiled.is_new = prepared.size > MAX_INLINE_LENGTH
-            self.operations.add_compiled(prepared, variables, compiled)
+        """Compiles and caches an operation for these variables. None if graphql-core rejects it."""
+        try:
+            compiled = await run(prepared.size, CompiledOperation, prepared, variables)
+        except GraphQLError:
+            return None
+        # The first value of a class is completed by code that is generated then.
+        compiled.is_new = prepared.size > MAX_INLINE_LENGTH
+        self.operations.add_compiled(prepared, variables, compiled)
         return compiled
 
     async def resolve(self, pinned: str, variables: dict[str, Any], context: Any) -> Any:
         """What the resolver of a pinned document's only field returns; raises its error. A caller that reads
         rows itself needs no response of GraphQL."""
         prepared = self.operations.pinned[pinned, None]
-        costs = prepared.costs
-        if costs is not None:
-            context.charge(costs.points(variables))
+        if prepared.costs is not None:
+            context.charge(prepared.costs.points(variables))
         coerced = prepared.variables.coerce(variables)
         assert coerced is not None, "the service passes valid variables to its documents"
-        compiled = (
-            prepared.compiled
-            or self.operations.find_compiled(prepared, coerced)
-            or await self.compile(prepared, coerced)
-        )
+        found = self.operations.find_compiled(prepared, coerced)
+        compiled = found or await self.compile(prepared, coerced)
         assert compiled is not None and compiled.single_root is not None
         outcome = await resolve_root(prepared, compiled, compiled.single_root, coerced, context, None)
         return outcome.result()
@@ -345,23 +330,12 @@ class PreparingSchema(strawberry.Schema):
             drop_tracebacks(error)
             drop_tracebacks(error.original_error)
 
-    def _stream(self, *args: Any, **options: Any) -> Any:
-        if self.is_usual:
-            suggests = self.engine_options.introspection
-            options["execution_context_class"] = StreamingExecutor if suggests else NoSuggestionsExecutor
-        return super()._stream(*args, **options)
-
-    def _get_custom_context_kwargs(self, *args: Any, **options: Any) -> dict[str, Any]:
-        kwargs = super()._get_custom_context_kwargs(*args, **options)
-        return kwargs if self.engine_options.introspection else {**kwargs, "hide_suggestions": True}
-
     async def execute_by_core(
         self,
         prepared: PreparedOperation,
         context: ExecutionContext,
         compiled: CompiledOperation | None,
         outcome: Outcome | None,
-        operation_extensions: dict[str, Any] | None,
     ) -> ExecutionResult:
         """Executes by graphql-core, with generated code for objects and lists where possible."""
         executor: dict[str, Any] = {"executor_class": Executor}
@@ -375,8 +349,7 @@ class PreparingSchema(strawberry.Schema):
             operation_name=context.operation_name,
             is_awaitable=IS_AWAITABLE,
             middleware=[outcome] if outcome else None,
-            operation_extensions=operation_extensions,
-            hide_suggestions=not self.engine_options.introspection,
+            operation_extensions=context.operation_extensions,
             **executor,
         )
         if optimized_is_awaitable(result):
@@ -386,18 +359,13 @@ class PreparingSchema(strawberry.Schema):
             self._process_errors(result.errors, context)
         return ExecutionResult(result.data, result.errors)
 
-    def context_of(
-        self, query: str | None, variables: dict[str, Any] | None, context: Any, name: str | None
-    ) -> ExecutionContext:
-        return self._create_execution_context(
-            query=query,
-            variable_values=variables,
-            context_value=context,
-            root_value=None,
-            operation_name=name,
-            allowed_operation_types=tuple(OperationType),
-            operation_extensions=None,
-        )
+
+def error_of(rejection: Exception) -> GraphQLError:
+    """The error of a rejected operation, without frames: they hold the context, which gets the error."""
+    rejection.__traceback__ = None
+    if isinstance(rejection, GraphQLError):
+        return rejection
+    return GraphQLError(str(rejection), original_error=rejection)
 
 
 def drop_tracebacks(error: BaseException | None) -> None:

@@ -9,6 +9,10 @@ from app.schema.errors import UserError
 from app.schema.types.assignments import AnswerSet, Assignment, Feedback
 from app.schema.types.sessions import Session
 
+BOOK_IDS = "Ids of 1 to 50 books of the catalogue. Duplicates are ignored."
+REMIND_DATES = "Times of reminders to the client: up to 50, between `startDate` and `endDate`."
+REVISION = "Revision of the draft that the client last read; 0 or null if there was none."
+
 
 @strawberry.type
 class ChangePayload:
@@ -20,15 +24,12 @@ class ChangePayload:
 
 @strawberry.input(description="Homework of a new session.")
 class SessionHomeworkInput:
-    book_ids: list[ID] = field(description="Ids of 1 to 50 books of the catalogue. Duplicates are ignored.")
+    book_ids: list[ID] = field(description=BOOK_IDS)
     start_date: datetime = field(
         description="Start of the period in which the homework can be answered, not before the session."
     )
     end_date: datetime = field(description="Due date, not before `startDate`.")
-    remind_dates: list[datetime] | None = field(
-        default=None,
-        description="Times of reminders to the client: up to 50, between `startDate` and `endDate`.",
-    )
+    remind_dates: list[datetime] | None = field(default=None, description=REMIND_DATES)
 
 
 @strawberry.input(
@@ -100,15 +101,12 @@ class CloseSessionPayload(ChangePayload):
 @strawberry.input(description="Input for assigning homework.")
 class AssignHomeworkInput:
     session_id: ID = field(description="Id of a running session.")
-    book_ids: list[ID] = field(description="Ids of 1 to 50 books of the catalogue. Duplicates are ignored.")
+    book_ids: list[ID] = field(description=BOOK_IDS)
     start_date: datetime = field(
         description="Start of the period in which the homework can be answered; may be in the past."
     )
     end_date: datetime = field(description="Due date, not before `startDate`.")
-    remind_dates: list[datetime] | None = field(
-        default=None,
-        description="Times of reminders to the client: up to 50, between `startDate` and `endDate`.",
-    )
+    remind_dates: list[datetime] | None = field(default=None, description=REMIND_DATES)
 
 
 @strawberry.type(description="Result of `assignHomework`.")
@@ -211,9 +209,7 @@ class SaveAnswersInput:
     answers: list[AnswerInput] = field(
         description="All answers of the draft. They replace the stored answers."
     )
-    revision: int | None = field(
-        default=0, description="Revision of the draft that the client last read; 0 or null if there was none."
-    )
+    revision: int | None = field(default=0, description=REVISION)
     auto_save: bool | None = field(
         default=False, description="True for an automatic save; false or null for a save by the user."
     )
@@ -233,9 +229,7 @@ class SaveAnswersPayload(ChangePayload):
 class SubmitAnswersInput:
     assignment_id: ID = field(description="Id of a pending assignment that has started.")
     answers: list[AnswerInput] = field(description="The answers. Every required question must be answered.")
-    revision: int | None = field(
-        default=0, description="Revision of the draft that the client last read; 0 or null if there was none."
-    )
+    revision: int | None = field(default=0, description=REVISION)
 
 
 @strawberry.type(description="Result of `submitAnswers`.")

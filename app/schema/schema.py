@@ -44,7 +44,7 @@ class OperationContext(ExecutionContext):
 
 
 class Schema(PreparingSchema):
-    rejections = (RateLimited,)
+    rejection = RateLimited
 
     def _create_execution_context(self, *_: Any, **given: Any) -> ExecutionContext:
         return OperationContext(

@@ -13,7 +13,7 @@ from app.care.context import Context
 from app.db.reader.entities import ENTITIES
 from app.db.reader.selection import Link, Order, PageRequest, Selection
 from app.db.tables import Table
-from app.engine.operations import resolver_cache_of
+from app.engine.executor import resolver_cache_of
 from app.schema.types.lists import page_key, read_page_request
 
 Info = strawberry.Info[Context, None]

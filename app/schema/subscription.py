@@ -62,14 +62,40 @@ class Subscription:
         number = None if session_id is None else read_id(session_id, Session)
         event_filter = await subscriptions.filter_changes(ctx, number, session_id is not None)
         position = await start_position(ctx, event_filter, after)
-        return deliver_events(ctx, event_filter, position, EventLoader(info).change)
+        assignment = selected_member(info, "assignment", Assignment)
+        session = selected_member(info, "session", Session)
+
+        async def load(ctx: Context, event: LoggedEvent) -> AssignmentChange:
+            assert event.assignment_id is not None
+            return AssignmentChange(
+                id=event_id(event),
+                what=AssignmentChangeKind(event.kind),
+                moment=event.moment,
+                assignment_id=ID(global_id("Assignment", event.assignment_id)),
+                session_id=ID(global_id("Session", event.session_id)),
+                assignment=await read_row(get_my_assignments, ctx, event.assignment_id, assignment),
+                session=await read_row(get_my_sessions, ctx, event.session_id, session),
+            )
+
+        return deliver_events(ctx, event_filter, position, load)
 
     @strawberry.subscription(description="Reminders as they become due. Clients only.")
     async def reminder_due(self, info: Info, after: After = None) -> AsyncGenerator[ReminderDue, None]:
         ctx = subscription_context(info)
         event_filter = await subscriptions.filter_reminders(ctx)
         position = await start_position(ctx, event_filter, after)
-        return deliver_events(ctx, event_filter, position, EventLoader(info).reminder_due)
+        assignment = selected_member(info, "assignment", Assignment)
+        reminder = selected_member(info, "reminder", Reminder)
+
+        async def load(ctx: Context, event: LoggedEvent) -> ReminderDue:
+            return ReminderDue(
+                id=event_id(event),
+                moment=event.moment,
+                reminder=await read_row(subscriptions.get_my_reminders, ctx, event.reminder_id, reminder),
+                assignment=await read_row(get_my_assignments, ctx, event.assignment_id, assignment),
+            )
+
+        return deliver_events(ctx, event_filter, position, load)
 
 
 def subscription_context(info: Info) -> SubscriptionContext:
@@ -85,35 +111,6 @@ async def start_position(
     if after is None:
         return await subscriptions.current_position(ctx, event_filter)
     return await subscriptions.position_after(ctx, read_id(after, Event))
-
-
-class EventLoader:
-    """Loads the selected objects of an event."""
-
-    def __init__(self, info: Info) -> None:
-        self.assignment = selected_member(info, "assignment", Assignment)
-        self.session = selected_member(info, "session", Session)
-        self.reminder = selected_member(info, "reminder", Reminder)
-
-    async def change(self, ctx: Context, event: LoggedEvent) -> AssignmentChange:
-        assert event.assignment_id is not None
-        return AssignmentChange(
-            id=event_id(event),
-            what=AssignmentChangeKind(event.kind),
-            moment=event.moment,
-            assignment_id=ID(global_id("Assignment", event.assignment_id)),
-            session_id=ID(global_id("Session", event.session_id)),
-            assignment=await read_row(get_my_assignments, ctx, event.assignment_id, self.assignment),
-            session=await read_row(get_my_sessions, ctx, event.session_id, self.session),
-        )
-
-    async def reminder_due(self, ctx: Context, event: LoggedEvent) -> ReminderDue:
-        return ReminderDue(
-            id=event_id(event),
-            moment=event.moment,
-            reminder=await read_row(subscriptions.get_my_reminders, ctx, event.reminder_id, self.reminder),
-            assignment=await read_row(get_my_assignments, ctx, event.assignment_id, self.assignment),
-        )
 
 
 def event_id(event: LoggedEvent) -> ID:

@@ -15,7 +15,7 @@ from strawberry.scalars import JSON
 from strawberry.schema.config import StrawberryConfig
 from strawberry.types import ExecutionContext
 
-from app.engine.operations import OperationCache
+from app.engine.prepared import OperationCache
 from app.engine.schema import PreparingSchema
 
 # --- context and values ----------------------------------------------------------------------------

@@ -14,7 +14,7 @@ import tracemalloc
 from collections.abc import Iterator
 from pathlib import Path
 
-from app.engine.operations import MAX_DOCUMENT_LENGTH
+from app.engine.prepared import MAX_DOCUMENT_LENGTH
 from app.engine.schema import EngineOptions
 from tests.engine.library import LibraryContext, a_volume, library
 from tests.engine.test_limits import NO_LIMITS

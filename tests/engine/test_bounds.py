@@ -13,11 +13,10 @@ from typing import Any
 import pytest
 import strawberry
 
-import app.engine.operations
+import app.engine.prepared
 from app.engine.codegen import MAX_ROW_CLASSES, MAX_SOURCE_LENGTH, MAX_SOURCES, cached_code
 from app.engine.documents import MIN_WEIGHT, Document
-from app.engine.operations import MAX_DOCUMENT_LENGTH, MAX_VALUE_LENGTH
-from app.engine.prepared import PreparedOperation
+from app.engine.prepared import MAX_DOCUMENT_LENGTH, MAX_VALUE_LENGTH, PreparedOperation
 from tests.engine.library import (
     PLAIN,
     Library,
@@ -53,7 +52,7 @@ class Counting(Library):
 @pytest.fixture
 def schema(monkeypatch: pytest.MonkeyPatch) -> Library:
     for name, limit in LIMITS.items():
-        monkeypatch.setattr(app.engine.operations, name, limit)
+        monkeypatch.setattr(app.engine.prepared, name, limit)
     schema = library(True, Counting)
     schema.made = Counter()
     return schema

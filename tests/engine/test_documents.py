@@ -105,20 +105,22 @@ def test_documents_of_the_service_have_no_limits(prepares: bool) -> None:
 
 @pytest.mark.parametrize("prepares", [True, False])
 def test_the_cost_is_charged_before_execution(prepares: bool) -> None:
-    class Charging(Library):
-        charged: list[int]
+    class NoMore(Exception): ...
 
-        def charge(self, context: object, cost: int) -> GraphQLError | None:
-            self.charged.append(cost)
-            return GraphQLError("no more") if len(self.charged) > 2 else None
+    class Charging(LibraryContext):
+        def charge(self, points: int) -> None:
+            charged.append(points)
+            if len(charged) > 2:
+                raise NoMore("no more")
 
-    schema = library(prepares, Charging, engine_options=EngineOptions(NO_LIMITS))
-    schema.charged = []
+    charged: list[int] = []
+    schema = limited(prepares)
+    schema.rejection = NoMore
     schema.pin(TEXT)
 
     outcomes = []
     for _ in range(3):
-        desk = LibraryContext({"volume": a_volume})
+        desk = Charging({"volume": a_volume})
         result = run(schema.execute(TEXT, context_value=desk))
         outcomes.append(
             (result.data, [each.message for each in result.errors or ()], sum(desk.calls.values()))
@@ -126,4 +128,4 @@ def test_the_cost_is_charged_before_execution(prepares: bool) -> None:
 
     answered = ({"volume": {"title": "Emma"}}, [], 1)
     assert outcomes == [answered, answered, (None, ["no more"], 0)]
-    assert schema.charged == [2, 2, 2]
+    assert charged == [2, 2, 2]

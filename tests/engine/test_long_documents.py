@@ -1,13 +1,13 @@
 """Promise: long documents are prepared in a thread, costly ones at their first use; new ones are charged."""
 
 import asyncio
+from dataclasses import dataclass, field
 from threading import Event, current_thread
 from typing import Any
 
 import pytest
-from graphql import GraphQLError
 
-from app.engine.documents import Document, Rules
+from app.engine.documents import Document
 from app.engine.prepared import PreparedOperation
 from app.engine.schema import (
     CHARACTERS_PER_POINT,
@@ -41,26 +41,41 @@ def padded(text: str, length: int) -> str:
 LONG = padded("{ volume { title } }", MAX_INLINE_LENGTH + 1)
 
 
-class Watched(Library):
-    """Notes the threads in which it reads and prepares, and what it charges."""
+class NoMore(Exception):
+    """The caller has no points left."""
 
+
+@dataclass
+class Charged(LibraryContext):
+    charged: list[int] = field(default_factory=list)
+    allowance: int = 0
+
+    def charge(self, points: int) -> None:
+        self.charged.append(points)
+        if sum(self.charged) > self.allowance:
+            raise NoMore("no more")
+
+
+class Watched(Library):
+    """Notes the threads in which it reads and prepares, and what its contexts are charged."""
+
+    rejection = NoMore
     threads: list[str]
     charged: list[int]
     allowance = 10**9
     proceed: Event
 
-    def read_completely(self, text: str, rules: Rules) -> Document:
+    def read_completely(self, text: str) -> Document:
         self.threads.append(current_thread().name)
         self.proceed.wait(PATIENCE)
-        return super().read_completely(text, rules)
+        return super().read_completely(text)
 
     def prepare_operation(self, document: Document, name: str | None) -> PreparedOperation | None:
         self.threads.append(current_thread().name)
         return super().prepare_operation(document, name)
 
-    def charge(self, context: object, cost: int) -> GraphQLError | None:
-        self.charged.append(cost)
-        return GraphQLError("no more") if sum(self.charged) > self.allowance else None
+    def context(self) -> Charged:
+        return Charged({"volume": a_volume}, charged=self.charged, allowance=self.allowance)
 
 
 @pytest.fixture
@@ -71,8 +86,8 @@ def schema() -> Watched:
     return schema
 
 
-def use(schema: Library, text: str) -> tuple[Any, list[str]]:
-    result = run(schema.execute(text, context_value=LibraryContext({"volume": a_volume})))
+def use(schema: Watched, text: str) -> tuple[Any, list[str]]:
+    result = run(schema.execute(text, context_value=schema.context()))
     return result.data, [each.message for each in result.errors or ()]
 
 
@@ -191,7 +206,7 @@ def test_a_document_that_is_not_cached_is_charged_by_its_length(
 
 
 def test_a_document_that_is_admitted_before_its_execution_is_charged_once(schema: Watched) -> None:
-    document = run(schema.charged_document(LONG, None, LibraryContext({})))
+    document = run(schema.charged_document(LONG, None, schema.context()))
 
     assert document is not None and document.operation(None) is not None
     assert (schema.threads, schema.charged) == ([THREAD], [(len(LONG) - FREE_LENGTH) // CHARACTERS_PER_POINT])

@@ -9,7 +9,6 @@ from graphql import GraphQLError
 from strawberry.directive import DirectiveLocation, DirectiveValue
 from strawberry.extensions import SchemaExtension
 from strawberry.schema.config import StrawberryConfig
-from strawberry.schema.schema import StrawberryGraphQLCoreExecutionContext
 from strawberry.types import ExecutionContext
 
 from app.engine.schema import PreparingSchema
@@ -67,21 +66,6 @@ def test_a_custom_default_resolver_is_used() -> None:
     )
 
     assert outcome.data == "{'volume': {'title': 'title of PlainObject', 'author': {'name': 'Jane'}}}"
-
-
-class Shouting(StrawberryGraphQLCoreExecutionContext):
-    @staticmethod
-    def complete_leaf_value(return_type: Any, result: Any) -> Any:
-        return str(result).upper()
-
-
-@pytest.mark.parametrize("query", ["{ volume { title } }", "{ motto volume { title } }"])
-def test_a_custom_executor_is_used(query: str) -> None:
-    found: Found = {"volume": a_volume, "motto": lambda: "read"}
-
-    outcome = execute_both_with({"execution_context_class": Shouting}, query, found)
-
-    assert "EMMA" in outcome.data
 
 
 class Telling(Library):

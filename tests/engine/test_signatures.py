@@ -20,9 +20,9 @@ from strawberry.types import ExecutionContext, ExecutionResult, arguments
 from strawberry.types.field import StrawberryField
 from strawberry.types.fields import resolver as resolvers
 
-EXECUTOR, OPERATIONS, CODEGEN, SCHEMA, ARGUMENTS, LIMITS, DOCUMENTS = (
+EXECUTOR, PREPARED, CODEGEN, SCHEMA, ARGUMENTS, LIMITS, DOCUMENTS = (
     f"app/engine/{name}.py"
-    for name in ("executor", "operations", "codegen", "schema", "arguments", "limits", "documents")
+    for name in ("executor", "prepared", "codegen", "schema", "arguments", "limits", "documents")
 )
 
 COMPLETE = "self return_type field_details_list info path result position_context"
@@ -61,12 +61,12 @@ CALLED: dict[str, tuple[Callable[..., Any], str, str]] = {
         collect_fields.collect_fields,
         "schema fragments variable_values runtime_type operation hide_suggestions forbid_skip_and_include"
         " on_selection_set",
-        OPERATIONS,
+        PREPARED,
     ),
     "collect_subfields": (
         collect_fields.collect_subfields,
         "schema fragments variable_values operation return_type field_details_list hide_suggestions",
-        OPERATIONS,
+        PREPARED,
     ),
     "get_argument_values": (
         values.get_argument_values,
@@ -104,15 +104,10 @@ CALLED: dict[str, tuple[Callable[..., Any], str, str]] = {
         "self context extensions_runner",
         SCHEMA,
     ),
-    "Schema._get_custom_context_kwargs": (
-        strawberry.Schema._get_custom_context_kwargs,
-        "self operation_extensions sync",
-        SCHEMA,
-    ),
     "convert_arguments": (
         arguments.convert_arguments,
         "value arguments scalar_registry config info",
-        OPERATIONS,
+        PREPARED,
     ),
     "StrawberryField.get_result": (StrawberryField.get_result, "self source info args kwargs", CODEGEN),
     "StrawberryResolver.__call__": (resolvers.StrawberryResolver.__call__, "self *args **kwargs", CODEGEN),
@@ -158,7 +153,7 @@ TUPLES: dict[str, tuple[Any, str, str]] = {
         " variable_values context is_awaitable abort_signal async_helpers operation_extensions",
         EXECUTOR,
     ),
-    "VariableValues": (values.VariableValues, "sources coerced", OPERATIONS),
+    "VariableValues": (values.VariableValues, "sources coerced", PREPARED),
     "VariableValueSource": (values.VariableValueSource, "signature value", ARGUMENTS),
     "GraphQLVariableSignature": (
         get_variable_signature.GraphQLVariableSignature,
@@ -168,13 +163,13 @@ TUPLES: dict[str, tuple[Any, str, str]] = {
     "FieldDetails": (
         collect_fields.FieldDetails,
         "node defer_usage fragment_variable_values",
-        OPERATIONS,
+        PREPARED,
     ),
-    "FragmentDetails": (collect_fields.FragmentDetails, "definition variable_signatures", OPERATIONS),
+    "FragmentDetails": (collect_fields.FragmentDetails, "definition variable_signatures", PREPARED),
     "CollectedFields": (
         collect_fields.CollectedFields,
         "grouped_field_set new_defer_usages forbidden_directive_instances",
-        OPERATIONS,
+        PREPARED,
     ),
 }
 
@@ -282,7 +277,6 @@ def test_strawberry_uses_the_executor_that_the_engine_extends() -> None:
     schema = strawberry.Schema(Query)
     assert schema.execution_context_class is StrawberryGraphQLCoreExecutionContext, message
     assert schema._get_execute_function() is graphql.execute, message
-    assert schema._get_custom_context_kwargs({"a": 1}) == {"operation_extensions": {"a": 1}}, message
     assert schema.get_extensions() == [], message
     assert schema.exception_handlers == (), message
     assert schema.directives == (), message
@@ -318,7 +312,7 @@ def test_a_graphql_field_refers_to_its_strawberry_field() -> None:
     field = strawberry.Schema(Query)._schema.query_type.fields["a"]  # type: ignore[union-attr]
 
     assert type(field.extensions["strawberry-definition"]) is StrawberryField, f"look at {CODEGEN}"
-    assert field.resolve is not None, f"look at {OPERATIONS}"
+    assert field.resolve is not None, f"look at {PREPARED}"
 
 
 def test_scalars_return_common_values_unchanged() -> None:

@@ -6,7 +6,7 @@ import graphql
 import pytest
 from graphql import GraphQLError, parse, specified_rules
 
-from app.engine.validation import validate
+from app.engine.documents import validate
 from tests.engine.library import PLAIN
 
 DOCUMENTS = {

@@ -13,6 +13,7 @@ from app.db.reader.plans import Row
 from app.db.reader.selection import PageRequest, Where
 from app.db.tables import Book
 from app.schema.selection import FieldCollector, Fields, SelectionBuilder
+from app.schema.types.lists import page_key
 from app.schema.types.scalars import COMPUTES, gathering, read_id
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ def gather_score_history(
     """Selects the assignments of one book and the columns of its points."""
     book = read_id(collector.arguments(definition, group)["bookId"], Book) or 0
     page_request = PageRequest(
-        key=score_key(book),
+        key=page_key("scoreHistory", {"book": book}),
         first=MAX_SCORED_ASSIGNMENTS,
         where=(Where(is_of_book),),
         values={"of_book": book},
@@ -48,10 +49,6 @@ def gather_score_history(
     assignments.link("answer_sets").columns.update({"id", "submit_date", "score", "attempt"})
     point: Any = get_named_type(definition.type)
     collector.gather(assignments, collector.collect_named(point, group, "assignment"))
-
-
-def score_key(book: int) -> str:
-    return f"scoreHistory({book})"
 
 
 # --- types ----------------------------------------------------------------------------------------
@@ -99,7 +96,7 @@ def score_history_of(
     row: Parent[Row],
     book_id: Annotated[ID, argument(description="Id of the book: a global id or a legacy id.")],
 ) -> Any:
-    key = score_key(read_id(book_id, Book) or 0)
+    key = page_key("scoreHistory", {"book": read_id(book_id, Book) or 0})
     return progress.score_history(next(page for page in row.pages if page.key == key).rows)
 
 
