@@ -32,7 +32,7 @@ from app.server.rejections import (
 )
 from app.server.request_cycle import RequestCycle
 from app.server.request_heads import SimpleRequest, find_head_error, read_simple_request
-from app.server.timeouts import BODY, HEADERS, IDLE, RESPONSE, TimedProtocol
+from app.server.timeouts import BODY, HEADERS, IDLE, RESPONSE, TimedProtocol, reset
 
 MAX_HEADER_BYTES = 64 * 1024  # also of chunk extensions and trailers without body bytes in between
 MAX_HEADERS = 100
@@ -59,7 +59,7 @@ class EdgeProtocol(TimedProtocol):
     - `linger` sends the responses and ignores what still arrives for a while.
     - `reject_and_close` sends a rejection and lingers.
     - `close_after_responses` lingers after the responses to all complete requests.
-    - `abort` drops what was not sent.
+    - `abort` drops the unsent bytes and resets the connection.
     """
 
     def __init__(self, config: Any, server_state: Any, app_state: dict[str, Any], _loop: Any = None) -> None:
@@ -528,7 +528,7 @@ class EdgeProtocol(TimedProtocol):
     def abort(self) -> None:
         self.discard_input()
         self.disconnect_cycles()
-        self.transport.abort()
+        reset(self.transport)
 
     def disconnect_cycles(self) -> None:
         """Drops the waiting requests, and tells the application that the client has disconnected."""

@@ -6,8 +6,6 @@ separately. That takes seven of the 150 microseconds of a small request.
 
 import asyncio
 import logging
-import socket
-import struct
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -18,6 +16,7 @@ from uvicorn.protocols.http.flow_control import FlowControl
 from app.care.budgets import Budget
 from app.server.rejections import STATUS_LINES
 from app.server.request_heads import Headers
+from app.server.timeouts import reset
 from app.server.turns import Turns, in_turns
 
 logger = logging.getLogger("uvicorn.error")
@@ -28,7 +27,6 @@ STATUSES_WITHOUT_BODY = (204, 304)
 # Control characters that could end a header: everything below a space except the tab.
 CONTROLS = bytes([*range(9), *range(10, 32), 127])
 LONG_BODY = 256 * 1024  # bytes
-RESET = struct.pack("ii", 1, 0)  # to close a socket resets the connection
 FAILED = b"Internal Server Error"
 FAILURE_HEADERS: Headers = [
     (b"content-type", b"text/plain; charset=utf-8"),
@@ -185,8 +183,6 @@ class RequestCycle:
             self.start_response(500, FAILURE_HEADERS)
             self.send_body(FAILED, has_more=False)
         elif self.remaining is None:  # a regular end would look like the end of the body
-            connected = self.transport.get_extra_info("socket")
-            connected.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
-            self.transport.abort()
+            reset(self.transport)
         else:
             self.transport.close()

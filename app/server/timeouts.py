@@ -1,6 +1,9 @@
 """When an HTTP connection has waited for too long. The subclass sets the phase, and ends the connection."""
 
 import asyncio
+import socket
+import struct
+from contextlib import suppress
 from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
@@ -9,6 +12,15 @@ MIN_PROGRESS = 64 * 1024  # bytes that a slow client must read within the timeou
 TIMER_TOLERANCE = 0.002  # seconds by which timers of the event loop may fire early
 LAST_READ_SECONDS = 0.01  # before a timeout: a process that was paused runs timers before reads
 IDLE, HEADERS, BODY, RESPONSE = "idle", "headers", "body", "response"
+NO_LINGER = struct.pack("ii", 1, 0)  # the value of SO_LINGER with which closing resets the connection
+
+
+def reset(transport: asyncio.Transport) -> None:
+    """Drops the unsent bytes and resets the connection. If it ended regularly, a client of HTTP/1.0 would use
+    an incomplete response without a length as a complete one."""
+    with suppress(OSError):  # the client has reset the connection already
+        transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, NO_LINGER)
+    transport.abort()
 
 
 class TimedProtocol(HttpToolsProtocol):

@@ -67,6 +67,14 @@ async def much(request: Request) -> Response:
     return Response(MUCH)
 
 
+async def much_in_pieces(request: Request) -> Response:
+    async def pieces() -> AsyncIterator[bytes]:
+        yield MUCH
+        yield MUCH
+
+    return StreamingResponse(pieces())
+
+
 async def unsent(request: Request) -> Response:
     return Response(str(request.state.budget.unsent))
 
@@ -163,6 +171,7 @@ def app() -> Starlette:
         Route("/in-pieces", in_chunks),
         Route("/context_note", context_note),
         Route("/much", much),
+        Route("/much-in-pieces", much_in_pieces),
         Route("/unsent", unsent),
         Route("/incomplete", incomplete),
         Route("/echo{rest:path}", echo, methods=["GET", "POST"]),
@@ -252,7 +261,7 @@ def test_an_incomplete_response_closes_the_connection(edge: Edge, action: str, s
 
 
 def test_an_incomplete_response_that_ends_with_the_connection_resets_it(edge: Edge) -> None:
-    """To a client of HTTP/1.0 a regular end would be the end of the body."""
+    """A client of HTTP/1.0 takes a regular end of the connection as the end of the body."""
     asked = request("GET", "/misbehaves/ends-without-length").replace(b"HTTP/1.1", b"HTTP/1.0")
     with edge.connection() as connection:
         connection.send(asked)
@@ -262,11 +271,25 @@ def test_an_incomplete_response_that_ends_with_the_connection_resets_it(edge: Ed
             connection.read_to_end()
 
 
+def test_a_response_that_a_client_of_http_1_0_does_not_read_in_time_is_reset(edge: Edge) -> None:
+    asked = request("GET", "/much-in-pieces").replace(b"HTTP/1.1", b"HTTP/1.0")
+    with edge.connection(receive_buffer=65536) as connection:
+        connection.send(asked)
+        connection.read(until=b"\r\n\r\n")
+        until = time.monotonic() + PATIENCE
+        for is_unsent in (True, False):
+            while (edge.fetch(request("GET", "/unsent")).body != b"0") is not is_unsent:
+                assert time.monotonic() < until
+
+        with pytest.raises(ConnectionResetError):
+            connection.read_to_end()
+
+
 def test_the_body_of_a_request_is_not_kept_after_its_response(app: Starlette) -> None:
-    """Also if the application has not read it: the connection may stay open for long."""
-    with serve_app(app) as address, Edge(*address, "").connection() as connection:  # whose timeout is longer
+    """Even if the application did not read it. The connection may stay open for a long time."""
+    with serve_app(app) as address, Edge(*address, "").connection() as connection:
         assert connection.fetch(request("POST", "/unsent", body=b"Hello")).status == 405
-        assert Edge(*address, "").fetch(request("GET", "/echo")).status == 200  # after the end of the other
+        assert Edge(*address, "").fetch(request("GET", "/echo")).status == 200  # the other one is complete
 
         cycles = [one for one in gc.get_objects() if type(one) is RequestCycle]
         unread = [cycle for cycle in cycles if cycle.scope["method"] == "POST" and not cycle.is_read]
