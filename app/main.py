@@ -28,7 +28,6 @@ from app.dev.building import read_built
 from app.dev.graphiql import page_maker
 from app.dev.requests import RecentRequests, measure, measured_schema
 from app.dev.tokens import has_own_keys, public_key, reject_own_key
-from app.engine.schema import EngineOptions
 from app.events.dispatcher import dispatch
 from app.events.notifications import Notifier
 from app.events.webhook import open_webhook
@@ -37,7 +36,7 @@ from app.http.health import HEALTH_ROUTES
 from app.http.router import Router, respond_500
 from app.landing import landing_routes, not_found_page
 from app.rest_compat.routes import build_legacy
-from app.schema.schema import Schema, build_schema, engine_options_of
+from app.schema.schema import build_schema, engine_options_of
 from app.schema.transport.endpoint import Endpoint, describe_work
 from app.schema.transport.trusted_documents import open_documents
 from app.server.admission import AdmissionControl
@@ -67,7 +66,8 @@ def create_app(
     keys = keys_for(settings)
     vitals = Vitals()
     webhook = open_webhook(settings)
-    schema = schema_of_service(settings.engine, engine_options_of(settings), *([tracing] if tracing else []))
+    make_schema = build_schema if tracing else schema_of_service  # tracing changes its schema
+    schema = make_schema(settings.engine, engine_options_of(settings))
     recent = None
     if settings.in_development and settings.recent_requests:
         recent = RecentRequests(clock, settings.recent_requests)
@@ -183,12 +183,8 @@ def freeze_loaded_objects() -> None:
     gc.enable()
 
 
-@cache
-def schema_of_service(
-    prepares: bool, engine_options: EngineOptions | None = None, tracing: object = None
-) -> Schema:
-    """Cached because it takes long to build, and tests create many applications with the same settings."""
-    return build_schema(prepares, engine_options)
+# Cached because it takes long to build, and tests create many applications with the same settings.
+schema_of_service = cache(build_schema)
 
 
 def reject_unaudited(settings: Settings) -> None:
