@@ -5,6 +5,7 @@ from functools import lru_cache
 
 from sqlalchemy import DateTime, String
 
+# The type of a column with a UTC moment. SQLite stores the text of `moment_as_text`.
 Moment = DateTime(timezone=True).with_variant(String(27), "sqlite")
 
 

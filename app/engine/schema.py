@@ -61,7 +61,7 @@ class PreparingSchema(strawberry.Schema):
     deprecated parts of the schema, if it uses any.
     """
 
-    rejection: type[Exception] = TooCostly  # raised by `charge` of a context
+    rejection: type[Exception] = TooCostly  # what `charge` of a context raises; by default nothing else
 
     def __init__(
         self, *args: Any, prepares: bool = True, engine_options: EngineOptions | None = None, **options: Any

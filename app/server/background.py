@@ -72,7 +72,8 @@ def log_fault(part: str, fault: BaseException) -> None:
 
 @asynccontextmanager
 async def in_background(work: Callable[[asyncio.Event], Coroutine[Any, Any, None]]) -> AsyncIterator[None]:
-    """Runs `work` while the block runs. At its end sets the event that `work` received, and waits for it."""
+    """Runs `work` while the block runs. At the end of the block, sets the event that `work` has received as
+    its argument, and waits for the end of `work`."""
     stop = asyncio.Event()
     task = asyncio.create_task(work(stop))
     try:
@@ -83,7 +84,7 @@ async def in_background(work: Callable[[asyncio.Event], Coroutine[Any, Any, None
 
 
 async def repeat(work: Callable[[], Awaitable[bool | None]], stop: asyncio.Event, pause: float) -> None:
-    """Repeats `work` until `stop`, with a pause unless it returns that more remains."""
+    """Repeats `work` until `stop` is set. Pauses after a run unless `work` returns True: more remains."""
     while not stop.is_set():
         if not await work():
             await wait_for(stop, pause)

@@ -57,7 +57,7 @@ class Charged(LibraryContext):
 
 
 class Watched(Library):
-    """Notes the threads in which it reads and prepares, and what its contexts are charged."""
+    """Records the threads in which it reads and prepares, and the points that its contexts are charged."""
 
     rejection = NoMore
     threads: list[str]

@@ -1,5 +1,5 @@
-"""When a worker process counts as hanging, by a clock of the test; signals for worker processes; and
-connections that arrive together."""
+"""The supervisor replaces a worker process that hangs, and forwards signals to worker processes. A server
+reads a limited number of incomplete requests at once."""
 
 import asyncio
 import signal
@@ -68,10 +68,10 @@ def test_a_worker_that_starts_has_longer(worker: Any, clock: Clock) -> None:
     assert worker.fault() == f"did not start within {START_SECONDS} s"
 
 
-def test_a_second_signal_is_passed_on_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each signal would begin the time anew after which a worker process ends that does not stop."""
-    passed_on: list[None] = []
-    monkeypatch.setattr(Multiprocess, "terminate_all", lambda _: passed_on.append(None))
+def test_the_supervisor_forwards_a_second_signal_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With each signal a worker process restarts its time limit for stopping."""
+    forwarded: list[None] = []
+    monkeypatch.setattr(Multiprocess, "terminate_all", lambda _: forwarded.append(None))
     exit_codes = iter([None, None, None, 0])
 
     class Ending:
@@ -84,10 +84,10 @@ def test_a_second_signal_is_passed_on_once(monkeypatch: pytest.MonkeyPatch) -> N
 
     workers.join_all()
 
-    assert len(passed_on) == 1
+    assert len(forwarded) == 1
 
 
-def test_connections_that_arrive_later_do_not_hasten_those_with_incomplete_requests(
+def test_the_limit_of_incomplete_requests_includes_connections_that_arrive_later(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     server = AcceptingServer(Config(Starlette(), log_config=None))
@@ -95,7 +95,8 @@ def test_connections_that_arrive_later_do_not_hasten_those_with_incomplete_reque
     connected: list[socket.socket] = []
     monkeypatch.setattr(server, "start_connecting", lambda each: (connected.append(each), each.close()))
 
-    async def in_one_iteration() -> tuple[int, int]:
+    async def accept_twice() -> tuple[int, int]:
+        """The number of connections that are read at once, and in the end."""
         with ExitStack() as stack:
             listening = stack.enter_context(socket.create_server(("127.0.0.1", 0), backlog=256))
             listening.setblocking(False)
@@ -109,4 +110,4 @@ def test_connections_that_arrive_later_do_not_hasten_those_with_incomplete_reque
                 await asyncio.sleep(0)
             return first, len(connected)
 
-    assert asyncio.run(in_one_iteration()) == (INCOMPLETE_AT_ONCE, 2 * (INCOMPLETE_AT_ONCE + 1))
+    assert asyncio.run(accept_twice()) == (INCOMPLETE_AT_ONCE, 2 * (INCOMPLETE_AT_ONCE + 1))

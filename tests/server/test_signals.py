@@ -1,4 +1,4 @@
-"""What a process does on signals: those that it receives, in a loop of the test."""
+"""How a server process handles SIGTERM: it drains, and then it stops."""
 
 import asyncio
 import signal
@@ -15,7 +15,7 @@ PAUSE = 30
 
 @pytest.fixture
 def done() -> list[str]:
-    """What happened, in order."""
+    """The calls of the handlers, in order."""
     return []
 
 

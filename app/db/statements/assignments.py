@@ -127,7 +127,7 @@ LOCK_SESSION_AND_BOOKS = Statement(
 )
 FIND_BOOKS = Statement(select(BOOK.c.id, BOOK.c.is_assigned).where(CAN_BE_ASSIGNED))
 TAKE_NEW_IDS = Statement(lambda kind: select(NEW_ID).select_from(each("books", kind)))
-# In the order of their ids, to avoid deadlocks.
+# Locks the books in the order of their ids, to avoid deadlocks.
 LOCK_UNUSED_BOOKS = (
     select(BOOK.c.id)
     .where(among(BOOK.c.id, "books"), ~BOOK.c.is_assigned)

@@ -65,7 +65,7 @@ CONTENT = {"module_id": id_parameter("module"), **NAME, "is_test": bindparam("is
 RETIRED = moment_parameter("retired")
 ID = id_parameter("id")
 
-CHANGE_BOOK = update(BOOK).where(BOOK.c.id == ID)
+UPDATE_BOOK = update(BOOK).where(BOOK.c.id == ID)
 
 ADD = {
     "module": Statement(insert(MODULE).values(NAME), returns_ids=True),
@@ -77,13 +77,13 @@ ADD_NUMBERED = {
 }
 CHANGE = {
     "module": Statement(update(MODULE).where(MODULE.c.id == ID).values(NAME)),
-    "book": Statement(CHANGE_BOOK.values(retire_date=func.coalesce(RETIRED, BOOK.c.retire_date), **CONTENT)),
+    "book": Statement(UPDATE_BOOK.values(retire_date=func.coalesce(RETIRED, BOOK.c.retire_date), **CONTENT)),
 }
 DROP_WORDS = Statement(delete(BOOK_WORD).where(among(BOOK_WORD.c.book_id, "books")))
 DROP_QUESTIONS = Statement(delete(QUESTION).where(among(QUESTION.c.book_id, "books")))
 RETIRE_BOOK = Statement(
-    CHANGE_BOOK.returning(BOOK.c.id).values(
+    UPDATE_BOOK.returning(BOOK.c.id).values(
         retire_date=func.coalesce(BOOK.c.retire_date, moment_parameter("now"))
     )
 )
-RESTORE_BOOK = Statement(CHANGE_BOOK.returning(BOOK.c.id).values(retire_date=null()))
+RESTORE_BOOK = Statement(UPDATE_BOOK.returning(BOOK.c.id).values(retire_date=null()))

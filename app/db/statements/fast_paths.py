@@ -120,7 +120,7 @@ def assign_on_fast_path(looks_for_repetition: bool, is_recorded: bool) -> Statem
     if is_recorded:
         changes.append(insert_record(changed, about=about_assignments(new, client)))
     ids = select(func.array_agg(aggregate_order_by(new.c.id, new.c.id))).scalar_subquery()
-    return Statement(row_of(changed, changes, ids))
+    return Statement(select_result(changed, changes, ids))
 
 
 def find_for_answers(new_set: ColumnElement[Any]) -> Statement:
@@ -146,7 +146,7 @@ def save_on_fast_path(is_first: bool, is_recorded: bool) -> Statement:
     changes = [insert_event(changed)]
     if is_recorded:
         changes.append(insert_record(changed))
-    return Statement(row_of(changed, changes))
+    return Statement(select_result(changed, changes))
 
 
 def submit_on_fast_path(is_recorded: bool) -> Statement:
@@ -173,7 +173,7 @@ def submit_on_fast_path(is_recorded: bool) -> Statement:
     if is_recorded:
         changes.append(insert_record(changed))
     locks = select(func.set_config(LOCKED_BY, number, true())).select_from(with_client)
-    return Statement(row_of(changed, changes, locks.scalar_subquery()), reads_after_lock=True)
+    return Statement(select_result(changed, changes, locks.scalar_subquery()), reads_after_lock=True)
 
 
 def locked_for_answers() -> CTE:
@@ -212,7 +212,7 @@ def insert_record(changed: CTE, **columns: ColumnElement[Any]) -> Insert:
     return insert_rows(AUDIT_RECORD, given | columns, changed)
 
 
-def row_of(changed: CTE, changes: list[Any], *columns: ColumnElement[Any]) -> Select[Any]:
+def select_result(changed: CTE, changes: list[Any], *columns: ColumnElement[Any]) -> Select[Any]:
     ctes = [change.cte(f"change_{number}") for number, change in enumerate(changes)]
     return select(NUMBER, select(changed.c.client_id).scalar_subquery(), *columns).add_cte(*ctes)
 

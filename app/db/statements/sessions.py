@@ -59,7 +59,7 @@ IS_PENDING_OF_SESSION = and_(
 )
 IS_SCHEDULED = and_(is_of_caregiver(REMINDER), REMINDER.c.state == ReminderState.SCHEDULED.value)
 
-CHANGE = update(SESSION).where(IS_SESSION)
+UPDATE_SESSION = update(SESSION).where(IS_SESSION)
 
 LOCK_SESSION = Statement(
     select(*SESSION.c["client_id", "is_closed", "start_date", "title", "description"])
@@ -67,7 +67,7 @@ LOCK_SESSION = Statement(
     .with_for_update()
 )
 CHANGE_SESSION = Statement(
-    CHANGE.values(
+    UPDATE_SESSION.values(
         title=text_parameter("title"),
         description=text_parameter("description"),
         start_date=moment_parameter("session_start"),
@@ -102,7 +102,7 @@ MOVE_REMINDERS = Statement(
 
 # --- closing --------------------------------------------------------------------------------------
 
-CLOSE_SESSION = Statement(CHANGE.values(is_closed=true(), close_date=moment_parameter("now")))
+CLOSE_SESSION = Statement(UPDATE_SESSION.values(is_closed=true(), close_date=moment_parameter("now")))
 # A closed session cannot be answered.
 SKIP_REMINDERS_OF_SESSION = Statement(
     update(REMINDER)
@@ -110,7 +110,7 @@ SKIP_REMINDERS_OF_SESSION = Statement(
     .values(state=ReminderState.SKIPPED.value)
 )
 # Recomputes all assignment counters of the session.
-RECOUNT = Statement(CHANGE.values(recomputed(id_parameter("caregiver"))))
+RECOUNT = Statement(UPDATE_SESSION.values(recomputed(id_parameter("caregiver"))))
 
 LATER = ASSIGNMENT.alias("later")
 HAS_LATER_COMPLETE = exists().where(
@@ -122,7 +122,7 @@ HAS_LATER_COMPLETE = exists().where(
 )
 # The same result for one assignment that becomes complete, without reading its row.
 COUNT_COMPLETE = Statement(
-    CHANGE.values(
+    UPDATE_SESSION.values(
         completed_assignment_count=SESSION.c.completed_assignment_count + 1,
         last_assignment_score=case(
             (HAS_LATER_COMPLETE, SESSION.c.last_assignment_score), else_=count_parameter("score")
