@@ -18,11 +18,13 @@ import h11
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import ClientDisconnect, Request
 from starlette.types import ASGIApp, Receive, Scope, Send
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from app.auth.tokens import application_of, unverified_claims
 from app.http.errors import legacy_reply
 from app.http.messages import join_repeated, request_id_of, send_reply
 from app.http.paths import path_name
+from app.server.timeouts import reset
 from app.usage.counts import UNKNOWN, name_of, product
 from moving_over import LegacyMigrationError
 from moving_over.comparison import Comparison
@@ -188,6 +190,14 @@ class Exchange:
         self.failure = ""
 
 
+class ShadowProtocol(H11Protocol):
+    """Gives requests their transport. Only this protocol of uvicorn keeps the case of headers."""
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self.app_state = {**self.app_state, "transport": transport}
+
+
 def create_proxy(old: Address, timeout: float, shadow: Shadow, keeps_host: bool = False) -> ASGIApp:
     tls = tls_context() if old.is_secure else None
 
@@ -205,6 +215,8 @@ def create_proxy(old: Address, timeout: float, shadow: Shadow, keeps_host: bool 
             if exchange.response is None:
                 status = 504 if isinstance(error, TimeoutError) else 502
                 await reject(scope, send, status, "the service did not answer")
+            elif scope["http_version"] == "1.0":  # in HTTP/1.1 the end of a body is marked
+                reset(scope["state"]["transport"])
         request, response = map(bytes, exchange.bodies)
         answer = exchange.response and replace(exchange.response, body=response)
         shadow.offer(replace(call, body=request or None), answer, exchange.failure)

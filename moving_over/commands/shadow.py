@@ -21,7 +21,7 @@ from moving_over.commands import shared
 from moving_over.commands.compare import MASK, warn
 from moving_over.comparison import HEADERS, Comparison, Service
 from moving_over.http_client import read_address
-from moving_over.shadow import MAX_HEAD, Shadow, create_proxy
+from moving_over.shadow import MAX_HEAD, Shadow, ShadowProtocol, create_proxy
 from moving_over.shadow_counts import COMPARED, Counts, read_counts
 
 state_option = click.option("--state", type=click.Path(path_type=Path), default="shadow.json")
@@ -71,9 +71,9 @@ def shadow(
     gc.freeze()  # a full collection would delay them longer
     try:
         app = create_proxy(one.address, timeout, Shadow(comparison, counts), options["keep_host"])
-        uvicorn.run(  # h11 is the only parser that keeps the case of headers
-            app, host=settings.host, port=port, http="h11", ws="none", lifespan="off", log_config=None,
-            date_header=False, server_header=False, access_log=False, timeout_keep_alive=75,
+        uvicorn.run(
+            app, host=settings.host, port=port, http=ShadowProtocol, ws="none", lifespan="off",
+            log_config=None, date_header=False, server_header=False, access_log=False, timeout_keep_alive=75,
             proxy_headers=False, h11_max_incomplete_event_size=MAX_HEAD, timeout_graceful_shutdown=60,
         )  # fmt: skip
     finally:

@@ -59,7 +59,13 @@ HEAD = b"HTTP/1.1 200 OK\r\nContent-Length: 5000\r\nContent-Type: application/js
 @pytest.fixture(scope="module")
 def old() -> RawService:
     return RawService(
-        {**ANSWERS, "/head": HEAD, "/echo": ok(b"{}"), "/short": ok(b"{}", b"Connection: close")[:-1]}
+        {
+            **ANSWERS,
+            "/head": HEAD,
+            "/echo": ok(b"{}"),
+            "/short": ok(b"{}", b"Connection: close")[:-1],
+            "/broken": (CHUNKED % (b"Connection: close", 3, b'{"a')).removesuffix(b"0\r\n\r\n"),
+        }
     )
 
 
@@ -97,6 +103,14 @@ def test_a_client_of_http_1_0_gets_the_chunked_body_unframed(passed: RunningShad
 
     assert received.partition(b"\r\n\r\n")[2] == b'{"a":1}'
     assert b"ransfer-" not in received
+
+
+def test_a_client_of_http_1_0_sees_that_an_answer_is_incomplete(passed: RunningShadow) -> None:
+    with socket.create_connection(("127.0.0.1", int(passed.url.rpartition(":")[2]))) as client:
+        client.sendall(b"GET /broken HTTP/1.0\r\n\r\n")
+
+        with pytest.raises(ConnectionResetError):
+            client.makefile("rb").read()
 
 
 def lines_of(request: bytes) -> list[str]:
