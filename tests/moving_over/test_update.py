@@ -301,6 +301,20 @@ def test_a_submission_that_was_reopened_before_it_was_recorded_is_an_earlier_att
     assert [tuple(row) for row in raw.run(pair.new, sets)] == [(1, None)]
 
 
+def test_a_submission_that_appears_before_a_known_one_is_a_conflict(pair: Pair) -> None:
+    on(pair, "old", partial(submitting("3"), number=1))
+    raw.run(pair.old, "UPDATE answer_set SET id = 9")
+    pair.import_first()
+    on(pair, "old", partial(giving("Well done", 7), number=1))
+    recording, before = pair.record(), rows_of(pair.new)
+    rewrite_assignment(recording, 1, lambda item: item["answers"].append({**item["answers"][0], "id": 5}))
+
+    updated = pair.run("import", recording, "--update")
+
+    assert updated == (1, ["conflict\tassignment\t1\tanswers", "1 conflict"])
+    assert rows_of(pair.new) == before
+
+
 def test_what_is_gone_is_listed_and_withdrawn_only_with_the_option(pair: Pair) -> None:
     pair.import_first()
     on(pair, "old", partial(withdrawing, number=2))
