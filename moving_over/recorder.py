@@ -113,7 +113,7 @@ class Recorder:
         lines = index.read_bytes().rpartition(b"\n")[0].splitlines(keepends=True) if index.exists() else []
         users = [name_of(line["role"], line["userName"]) for line in map(orjson.loads, lines)]
         whole = users.index(users[-1]) if users else 0  # lines of the last user may be missing
-        if lines:
+        if index.exists():
             index.write_bytes(b"".join(lines[:whole]))
         return Counter(users[:whole])
 

@@ -16,6 +16,7 @@ import orjson
 from app.cli.client_data import open_output
 from app.cli.common import Group, WholeNumber, settings_or_warn
 from app.cli.serve import exit_normally, reject_taken_port
+from app.telemetry.wording import OperatorError
 from moving_over.body_diff import read_masks
 from moving_over.commands import shared
 from moving_over.commands.compare import MASK, warn
@@ -87,12 +88,12 @@ def save_regularly(counts: Counts, state: Path) -> None:
 
 
 def save_and_show(counts: Counts, state: Path) -> None:
-    try:
-        with open_output(state) as file:
-            file.write(orjson.dumps([[*key, number] for key, number in dict(counts.numbers).items()]))
-    except click.FileError as error:
-        error.show()
     with suppress(OSError):  # standard error is closed
+        try:
+            with open_output(state) as file:
+                file.write(orjson.dumps([[*key, number] for key, number in dict(counts.numbers).items()]))
+        except OperatorError as error:  # the next attempt may succeed
+            click.echo(error, err=True)
         click.echo(counts.summary(), err=True)
 
 

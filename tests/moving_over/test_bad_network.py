@@ -66,11 +66,14 @@ def test_a_lasting_failure_is_reported_with_user_and_call_and_can_be_continued(m
     assert move.run("import", str(move.folder / "r")).stdout == ROWS
 
 
-def test_a_user_of_whom_a_part_was_written_is_recorded_again(move: Move) -> None:
+@pytest.mark.parametrize("left", ["without its last line", "with a part of its first line", "empty"])
+def test_a_user_of_whom_a_part_was_written_is_recorded_again(move: Move, left: str) -> None:
     with move.old.misbehaving("sends 502", user=keys.token("CLIENT", "client-2")):
         move.record_to("r", "--attempts", "2")
     index = move.folder / "r.part" / INDEX
-    index.write_bytes(b"".join(index.read_bytes().splitlines(keepends=True)[:-1]))
+    lines = index.read_bytes().splitlines(keepends=True)
+    parts = {"without its last line": b"".join(lines[:-1]), "with a part of its first line": lines[0][:20]}
+    index.write_bytes(parts.get(left, b""))
 
     continued = move.record_to("r", "--continue")
 

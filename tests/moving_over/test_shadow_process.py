@@ -438,3 +438,19 @@ def test_no_value_is_kept_and_counts_continue_after_a_restart(tmp_path: Path) ->
     assert [each.name for each in tmp_path.iterdir() if each.name.startswith("shadow.json")] == [
         "shadow.json"
     ]
+
+
+def test_a_state_that_cannot_be_written_is_reported_and_written_later(tmp_path: Path) -> None:
+    folder, old = tmp_path / "later", RawService({PATH: GOOD})
+    with old.running() as url, shadowing(tmp_path, url, url, "--state", f"{folder}/state.json") as shadow:
+        shadow.fetch(PATH)
+        shadow.wait_for('outcome="same"')
+        folder.mkdir()
+        code, lines = shadow.stop()
+
+    counted = "1 answer of 1 day, 0 unexplained differences, 0 dropped, 0 failed, 0 old failed"
+    assert (code, lines[-1]) == (0, counted)
+    assert f"{folder}/state.json cannot be written: No such file or directory" in lines
+    assert [line for line in lines if "Traceback" in line] == []
+    result = CliRunner().invoke(main, ["legacy", "shadow", "report", "--state", f"{folder}/state.json"])
+    assert result.stdout.splitlines()[-1] == counted
