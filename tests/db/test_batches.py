@@ -268,6 +268,21 @@ def test_changes_whose_rows_do_not_match_have_an_unknown_outcome(database_url: s
     with_one_connection(database_url, test)
 
 
+def test_a_change_that_no_batch_takes_in_time_was_not_made(database_url: str) -> None:
+    async def test(db: Any, sent: list[str]) -> None:
+        db.acquire_seconds = 0.01
+        turns = db.fast_path_turn = FairTurns(0)
+
+        with pytest.raises(DatabaseUnavailable) as rejected:
+            await db.write(changing(4))
+
+        turns.release()
+        assert rejected.type is DatabaseUnavailable
+        assert (turns.free, len(turns.waiting.items)) == (1, 0)
+
+    with_one_connection(database_url, test)
+
+
 NAMES = Selection(frozenset({"title"}))
 PAGE_IN_PAGE = Selection(
     frozenset({"title"}), (Link("assignments", Selection(frozenset({"id"})), PageRequest()),)
