@@ -25,8 +25,10 @@ from app.db.sql import (
     Statement,
     Steps,
     id_parameter,
+    repeatable,
 )
 from app.db.tables import Session
+from tests.db import raw
 from tests.factories import NOW
 from tests.patience import PATIENCE
 
@@ -264,6 +266,34 @@ def test_changes_whose_rows_do_not_match_have_an_unknown_outcome(database_url: s
         found = await asyncio.gather(*changes, return_exceptions=True)
 
         assert [type(each) for each in found] == [OutcomeUnknown] * 3
+
+    with_one_connection(database_url, test)
+
+
+FAIL_ONCE = (
+    "CREATE SEQUENCE tries",
+    "CREATE FUNCTION fail_once() RETURNS int LANGUAGE plpgsql AS $$ BEGIN"
+    " IF nextval('tries') = 1 THEN RAISE SQLSTATE '40001'; END IF; RETURN 1; END $$",
+)
+CONFLICTING_ONCE = Statement(select(NUMBER, func.fail_once(), id_parameter("by")))
+
+
+@repeatable
+def changing_again(by: int) -> Steps[int]:
+    values = {"by": by, "caregiver": 1}
+    [(_, _, value)] = yield FastPath(CONFLICTING_ONCE, CONFLICTING_ONCE, values)
+    return int(value)
+
+
+def test_each_change_of_a_batch_with_a_conflict_is_made_again(database_url: str) -> None:
+    raw.run(database_url, *FAIL_ONCE)
+
+    async def test(db: Any, sent: list[str]) -> None:
+        async with db.connection():
+            changes = [asyncio.create_task(db.write(changing_again(by))) for by in (1, 2, 3)]
+            await asyncio.sleep(0)
+
+        assert await asyncio.gather(*changes) == [1, 2, 3]
 
     with_one_connection(database_url, test)
 
