@@ -308,6 +308,25 @@ def test_a_commit_that_fails_fails_the_group(database_url: str) -> None:
     assert modules(database_url) == ["b"]
 
 
+def adding_and_closing(db: SqliteDatabase) -> Steps[None]:
+    yield add_module("lost"), {}
+    assert db.writer.connection is not None
+    db.writer.connection.close()
+    yield add_module("late"), {}
+
+
+def test_after_a_transaction_that_cannot_be_rolled_back_another_connection_writes(database_url: str) -> None:
+    async def use(db: Database) -> None:
+        assert isinstance(db, SqliteDatabase)
+        with pytest.raises(DatabaseUnavailable):
+            await db.write(adding_and_closing(db))
+        await db.write(adding("kept"))
+
+    with_database(database_url, use)
+
+    assert modules(database_url) == ["kept"]
+
+
 def test_a_lock_that_is_not_released_fails_the_waiting_writes(database_url: str) -> None:
     started = []
 
