@@ -11,7 +11,7 @@ from app.events.deliveries import counting_attempts
 from app.events.outbox import queueing_deliveries, reminding
 from tests.callers import run_write
 from tests.events.conftest import Care
-from tests.factories import NOW
+from tests.factories import DAY, NOW
 
 on_postgresql = pytest.mark.parametrize("kind", ["postgresql"], indirect=True)
 Take = Callable[[], Steps[list[Any]]]
@@ -21,19 +21,36 @@ TAKING: dict[str, Take] = {
     "an event": lambda: queueing_deliveries(True, NOW, 1, [1]),
     "a delivery": lambda: counting_attempts(NOW, 1, [2]),
 }
+LATER = NOW + 2 * DAY
+# With another row, and what shows that the first one was processed.
+TAKING_BOTH: dict[str, tuple[Take, str]] = {
+    "a reminder": (lambda: reminding(LATER, 1, [1, 2]), "SELECT moment FROM event WHERE reminder_id = 2"),
+    "an event": (
+        lambda: queueing_deliveries(True, LATER, 1, [1, 3]),
+        "SELECT hand_over_date FROM event WHERE id = 1",
+    ),
+    "a delivery": (
+        lambda: counting_attempts(NOW, 1, [2, 3]),
+        "SELECT attempts, next_date FROM delivery WHERE event_id = 2",
+    ),
+}
 
 
 @pytest.fixture
 def waiting(care: Care) -> Care:
-    """Reminder 2, event 1 and the delivery of event 2 wait."""
-    care.add_event("SUBMITTED")
-    care.add_event("FEEDBACK_GIVEN")
-    care.rows("UPDATE event SET hand_over_date = moment WHERE id = 2")
+    """Reminder 2, the events 1 and 3, and the delivery of event 2 wait."""
+    for kind in ("SUBMITTED", "FEEDBACK_GIVEN", "EXTENDED"):
+        care.add_event(kind)
+    add_delivery(care, 2)
+    return care
+
+
+def add_delivery(care: Care, event: int) -> None:
+    care.rows(f"UPDATE event SET hand_over_date = moment WHERE id = {event}")
     care.rows(
         "INSERT INTO delivery (event_id, caregiver_id, client_id, state, attempts, next_date)"
-        " VALUES (2, 1, 1, 'WAITING', 0, '2026-11-21T06:30:00.000000Z')"
+        f" VALUES ({event}, 1, 1, 'WAITING', 0, '2026-11-21T06:30:00.000000Z')"
     )
-    return care
 
 
 @on_postgresql
@@ -57,6 +74,19 @@ def test_a_processed_row_is_not_processed_again(waiting: Care, take: Take) -> No
     mine, others = [run_write(waiting.settings.database, take()) for _ in range(2)]
 
     assert (len(mine), others) == (1, [])
+
+
+@pytest.mark.parametrize("name", TAKING)
+def test_a_row_that_another_process_has_taken_since_stays_as_it_is(waiting: Care, name: str) -> None:
+    url, (take_both, rows) = waiting.settings.database, TAKING_BOTH[name]
+    run_write(url, TAKING[name]())
+    taken = waiting.rows(rows)
+    if name == "a delivery":
+        add_delivery(waiting, 3)
+
+    mine = run_write(url, take_both())
+
+    assert (len(mine), waiting.rows(rows)) == (1, taken)
 
 
 @pytest.mark.parametrize("take", TAKING.values(), ids=list(TAKING))
