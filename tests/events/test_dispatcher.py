@@ -271,12 +271,16 @@ def test_the_server_dispatches_unless_disabled(with_webhook: Care, receiver: Rec
     assert with_webhook.reminders()[2] == ("SENT" if is_on else "SCHEDULED")
 
 
-def test_a_run_is_recorded_when_it_has_ended(care: Care) -> None:
+@pytest.mark.parametrize("reads", [0, 1])
+def test_a_run_is_recorded_when_it_has_ended(care: Care, reads: int) -> None:
+    """It fails after so many reads: those of reminders and of events."""
+    care.rows("UPDATE reminder SET state = 'SKIPPED'")
+
     async def run() -> tuple[set[str], set[str]]:
         async with open_care(care) as db:
             counters.last_runs.clear()
             with pytest.raises(DatabaseUnavailable):
-                await process_outbox(Failing(db, [DatabaseUnavailable()]), False, NOW)
+                await process_outbox(Failing(db, [DatabaseUnavailable(), *[None] * reads]), False, NOW)
             before = set(counters.last_runs)
             await process_outbox(db, False, NOW)
             return before, set(counters.last_runs)

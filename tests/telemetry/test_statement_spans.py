@@ -2,11 +2,12 @@
 
 import pytest
 
-from app.db.sql import Bulk
+from app.db.sql import Bulk, Steps, repeatable
 from app.events.outbox import remind
 from app.telemetry.tracing.database import attributes_of, connection_attributes, summary_of
 from tests.callers import Gateway
 from tests.db import raw
+from tests.db.small_steps import add_module, sql
 from tests.factories import DAY, NOW, a_world, starting_with
 from tests.telemetry.conftest import ON_SQLITE
 from tests.telemetry.spans import a_request, a_span, database_of, finished, without_texts
@@ -83,6 +84,29 @@ def test_a_change_of_the_dispatcher_has_a_span_and_its_search_has_none(traced: G
         ("SELECT session assignment reminder SELECT", "CLIENT", "dispatcher reminding"),
         ("UPDATE reminder SELECT", "CLIENT", "dispatcher reminding"),
         ("INSERT event SELECT reminder assignment SELECT", "CLIENT", "dispatcher reminding"),
+    ]
+
+
+@pytest.mark.parametrize("kind", ["postgresql"], indirect=True)
+def test_a_change_is_made_again_after_a_conflict(traced: Gateway) -> None:
+    began = []
+
+    @repeatable
+    def conflicting_once() -> Steps[str]:
+        began.append(1)
+        yield add_module("new"), {}
+        if len(began) == 1:
+            yield sql("DO $$ BEGIN RAISE SQLSTATE '40001'; END $$"), {}
+        return "done"
+
+    assert traced.client.portal is not None
+    assert traced.client.portal.call(traced.database.write, conflicting_once()) == "done"
+
+    assert [span["name"] for span in finished()] == [
+        "INSERT module",
+        "DO",
+        "INSERT module",
+        "dispatcher conflicting_once",
     ]
 
 

@@ -62,6 +62,7 @@ def test_a_deprecated_name_would_be_found() -> None:
 
 
 ENDPOINT = {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:4318"}
+OF_TRACES = {"PROTOCOL": "grpc", "TRACES_PROTOCOL": "http/protobuf"}
 
 
 @pytest.mark.parametrize(
@@ -75,6 +76,7 @@ ENDPOINT = {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:4318"}
         ({"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": "http://127.0.0.1:4318/v1/traces"}, True),
         ({"OTEL_TRACES_EXPORTER": "otlp"}, True),
         ({"OTEL_TRACES_EXPORTER": "console"}, True),
+        ({f"OTEL_EXPORTER_OTLP_{name}": value for name, value in OF_TRACES.items()} | ENDPOINT, True),
     ],
 )
 def test_the_standard_variables_enable_traces(given: dict[str, str], is_wanted: bool) -> None:
