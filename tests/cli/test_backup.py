@@ -163,11 +163,14 @@ def test_a_symbolic_link_at_the_temporary_name_is_not_followed(
 
 @on_sqlite
 def test_two_commands_do_not_write_to_one_file(command: Command, file: Path) -> None:
-    with file.with_name(f"{file.name}.part").open("w") as part:
+    unfinished = file.with_name(f"{file.name}.part")
+    unfinished.write_text("written so far")
+    with unfinished.open("a") as part:
         fcntl.flock(part, fcntl.LOCK_EX)
         rejected = command("backup", str(file))
 
     assert_rejected(rejected, f"another command is writing to {file}")
+    assert unfinished.read_text() == "written so far"
     assert files_beside(file) == [f"{file.name}.part"]
 
 

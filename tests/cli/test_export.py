@@ -15,6 +15,7 @@ from app.settings import Settings
 from tests.audit.audit_log import audit_rows
 from tests.callers import load
 from tests.cli.conftest import Command, assert_rejected
+from tests.db import raw
 from tests.factories import (
     Record,
     a_client,
@@ -208,6 +209,23 @@ def test_an_unknown_client_is_rejected(
 
     assert_rejected(rejected, f"there is no client with {reference}")
     assert not list(tmp_path.glob("own*"))
+
+
+@starting_with(a_world)
+@pytest.mark.sqlite_only
+def test_an_export_that_is_interrupted_leaves_no_part_of_it(
+    command: Command, settings: Settings, tmp_path: Path
+) -> None:
+    raw.run(settings.database, "ALTER TABLE event RENAME TO events")  # which the export reads last
+    file = tmp_path / "own.json"
+    file.write_text("an older export")
+    names = {one.name for one in tmp_path.iterdir()}
+
+    interrupted = command("export", "--id", "1", "--format", "json", "--output", str(file))
+
+    assert interrupted.exit_code != 0
+    assert file.read_text() == "an older export"
+    assert {one.name for one in tmp_path.iterdir()} == names
 
 
 @starting_with(a_world)

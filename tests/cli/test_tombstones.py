@@ -1,14 +1,17 @@
 """Promise: erased clients stay erased and disabled accounts disabled, whatever is restored or imported after
 that, and in whichever order."""
 
+import sqlite3
 import uuid
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from app.db.admin.sequences import skipping_ids
 from app.db.admin.tombstones import Mark, merged, reading_tombstones, saving_tombstone
+from app.db.drivers.interface import sqlite_path
 from app.db.moments import moment_as_text
 from app.db.tables import TombstoneState
 from app.settings import Settings
@@ -206,6 +209,27 @@ def test_a_list_of_erased_clients_is_applied_and_audited(
     assert [tuple(row) for row in raw.run(settings.database, TITLES)] == [("",)]
     operations = "SELECT operation FROM audit_record ORDER BY id"
     assert [row[0] for row in raw.run(settings.database, operations)] == ["erase", "restore"]
+
+
+@pytest.mark.sqlite_only
+@starting_with(a_world)
+def test_a_list_that_is_applied_again_cleans_the_database_file(
+    command: Command, settings: Settings, tmp_path: Path
+) -> None:
+    """The first run may have been interrupted between both."""
+    list_file, path = tmp_path / "erased", sqlite_path(settings.database)
+    list_file.write_text("2\n")
+    command("tombstones", "apply", str(list_file))
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute("PRAGMA secure_delete = OFF")
+        connection.execute(f"UPDATE session SET description = '{'Geheim ' * 2000}' WHERE id = 1")
+        connection.execute("UPDATE session SET description = ''")
+    before = path.read_bytes()
+
+    again = command("tombstones", "apply", str(list_file))
+
+    assert (again.exit_code, again.output) == (0, "clients erased again: none\n")
+    assert (b"Geheim" in before, b"Geheim" in path.read_bytes()) == (True, False)
 
 
 def test_no_new_person_gets_the_id_of_an_erased_one(command: Command, tmp_path: Path) -> None:

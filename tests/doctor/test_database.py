@@ -1,8 +1,10 @@
 """Promise: the doctor finds problems of the database, of background work and of the clocks."""
 
+import asyncio
 import errno
 import os
 import sqlite3
+from collections.abc import Iterator
 from contextlib import closing
 from datetime import timedelta
 from email.utils import format_datetime
@@ -19,6 +21,8 @@ from app.cli import main
 from app.db.admin.migrate import newest_version
 from app.db.audit.records import recording
 from app.doctor.database import check_access
+from app.doctor.findings import Finding, Installation, Verdict, ok
+from app.doctor.run_checks import run_each
 from app.settings import Settings
 from tests import keys
 from tests.audit.test_chain import GUARDS, records, seal_all
@@ -348,6 +352,27 @@ def test_a_check_that_raises_is_a_finding_and_the_others_run(diagnose: Diagnose,
     assert verdict == "failed"
     assert message.startswith("the check raised OperationalError")
     assert diagnose("keys") == [("ok", "1 key to verify tokens: RS256")]
+
+
+def check_disk(_: Installation) -> Iterator[Finding]:
+    yield ok("disk", "10 GB are free")
+    raise PermissionError(13, "Permission denied")
+
+
+@ON_SQLITE
+def test_a_check_that_raises_keeps_its_earlier_findings(settings: Settings) -> None:
+    with asyncio.Runner() as runner:
+        found = run_each(Installation(settings, runner), check_disk)
+
+    assert found == [
+        Finding("disk", Verdict.OK, "10 GB are free"),
+        Finding(
+            "disk",
+            Verdict.FAILED,
+            "the check raised PermissionError: [Errno 13] Permission denied",
+            "fix the failures above, then run doctor again",
+        ),
+    ]
 
 
 STOPPED = "connection to the remote node worker-1.internal:5432 failed"

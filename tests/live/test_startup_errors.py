@@ -192,6 +192,15 @@ def test_a_metrics_port_in_use_is_reported_with_its_setting(production: dict[str
     assert results == [("", sentence, 2)] * 2
 
 
+def test_a_metrics_port_that_is_the_port_of_the_service_is_rejected(production: dict[str, str]) -> None:
+    port = str(free_port())
+
+    completed = run("serve", "--port", port, **production, metrics_port=port)
+
+    sentence = "CARE_METRICS_PORT is the port of the service; metrics need another port"
+    assert result(completed) == (2, "", f"care-gateway: {sentence}\n")
+
+
 @pytest.mark.parametrize(
     ("host", "reason"), [("192.0.2.1", "Cannot assign requested address"), ("a..b", "no such address")]
 )
