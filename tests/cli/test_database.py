@@ -29,6 +29,28 @@ def test_migrate_creates_a_database_and_can_be_repeated(command: Command, tmp_pa
     assert (tmp_path / "some/folder/care.db").stat().st_mode & 0o777 == 0o600
 
 
+@pytest.mark.sqlite_only
+def test_a_path_is_no_uri(command: Command, tmp_path: Path) -> None:
+    """Characters with a meaning in a URI are part of the name."""
+    folder = tmp_path / "care #1 %41"
+    url, copy, empty = f"sqlite:///{folder}/care.db", folder / "copy #1?.db", tmp_path / "empty"
+    empty.touch()
+    client = ("--role", "client", "--user", "new", "--name", "New", "--oppt-id", "O-1")
+
+    for words in (
+        ("migrate",),
+        ("account", "add", *client),
+        ("backup", str(copy)),
+        ("restore", str(copy), "--erased", str(empty)),
+        ("verify",),
+    ):
+        result = command(*words, database_url=url)
+        assert (result.exit_code, result.stderr) == (0, ""), words
+
+    assert raw.run(url, "SELECT name FROM client") == [("New",)]
+    assert [each.name for each in tmp_path.iterdir() if each.name.startswith("care ")] == ["care #1 %41"]
+
+
 @starting_with(a_world)
 def test_migrate_keeps_existing_rows(command: Command, settings: Settings) -> None:
     before = raw.row_counts(settings.database)

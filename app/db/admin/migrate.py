@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import Connection, delete, event, insert, select, text
+from sqlalchemy import URL, Connection, delete, event, insert, select, text
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 
 from app.db.drivers.factory import open_database
@@ -188,7 +188,7 @@ def make_engine(url: str) -> AsyncEngine:
     if not url.startswith("sqlite:///"):
         # asyncpg parses the address, as in the driver: SQLAlchemy supports other parameters.
         return create_async_engine("postgresql+asyncpg://", async_creator=lambda: connect_postgres(url))
-    engine = create_async_engine(f"sqlite+aiosqlite:///{url.removeprefix('sqlite:///')}")
+    engine = create_async_engine(URL.create("sqlite+aiosqlite", database=str(sqlite_path(url))))
 
     @event.listens_for(engine.sync_engine, "connect")
     def prepare(connection: Any, _: Any) -> None:
