@@ -144,7 +144,10 @@ def test_every_variable_is_read(monkeypatch: pytest.MonkeyPatch, name: str) -> N
     text, value = VALUES[name]
     monkeypatch.setenv(name, text)
 
-    assert read_settings().model_dump() == DEFAULTS | {name.removeprefix("CARE_").lower(): value}
+    found = read_settings().model_dump()
+
+    assert found == DEFAULTS | {name.removeprefix("CARE_").lower(): value}
+    assert {each.tzinfo for each in found.values() if isinstance(each, datetime)} <= {UTC}  # == converts
 
 
 def test_an_empty_variable_counts_as_unset(monkeypatch: pytest.MonkeyPatch) -> None:

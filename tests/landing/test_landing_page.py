@@ -124,14 +124,17 @@ def test_the_deprecation_dates_of_the_legacy_paths_are_shown(settings: Settings)
 # --- HTTP and HTML -------------------------------------------------------------------------------
 
 
-def test_other_programs_than_browsers_get_plain_text_with_commands(own_keys: Settings) -> None:
+@pytest.mark.parametrize("host", ["127.0.0.1:8123", "[::1]:8000", "localhost"])
+def test_other_programs_than_browsers_get_plain_text_with_commands(own_keys: Settings, host: str) -> None:
+    """For the address by which they have reached the service."""
     with service(own_keys) as gateway:
-        found = gateway.as_anonymous().get("/", headers={"accept": "*/*", "host": "127.0.0.1:8000"})
+        found = gateway.as_anonymous().get("/", headers={"accept": "*/*", "host": host})
 
     assert found.headers["content-type"] == "text/plain; charset=utf-8"
     assert found.headers["vary"] == "Accept"
     assert len(set(TOKEN.findall(found.text))) == 2
     assert 'curl -sS -H "Authorization: bearer $CAREGIVER"' in found.text
+    assert set(re.findall(r"https?://[^/ '\"]+", found.text)) == {f"http://{host}"}
 
 
 def test_production_answers_everyone_with_the_endpoints(own_keys: Settings) -> None:
