@@ -1,7 +1,6 @@
 """The book catalogue, which every signed-in viewer may read."""
 
 from dataclasses import dataclass
-from datetime import datetime
 
 from sqlalchemy import Boolean, ColumnElement, FromClause, bindparam, false, select
 
@@ -57,11 +56,12 @@ async def list_books(
     ctx: Context, filter: BookFilter, page_request: PageRequest, selection: Selection
 ) -> Page:
     ctx.signed_in()
-    return await ctx.db.read(finding_books(ctx.now, filter, page_request, selection))
+    access = AccessScope(ctx.now)
+    return await ctx.read("books", access, finding_books(access, filter, page_request, selection))
 
 
 def finding_books(
-    now: datetime, filter: BookFilter, page_request: PageRequest, selection: Selection
+    access: AccessScope, filter: BookFilter, page_request: PageRequest, selection: Selection
 ) -> Steps[Page]:
     where = [Where(is_retired if filter.is_retired else is_current)]
     values: dict[str, object] = {"module": filter.module_id, "is_test": filter.is_test}
@@ -80,11 +80,10 @@ def finding_books(
     for n, word in enumerate(words):
         where.append(Where(HasWord(n)))
         values |= {f"word_{n}": word, f"word_{n}_end": end_of(word)}
-    return list_rows(
-        Book, AccessScope(now), page_request._replace(where=tuple(where), values=values), selection
-    )
+    return list_rows(Book, access, page_request._replace(where=tuple(where), values=values), selection)
 
 
 async def get_books(ctx: Context, ids: list[int], selection: Selection) -> list[Row]:
     ctx.signed_in()
-    return await ctx.db.read(get_rows(Book, AccessScope(ctx.now), ids, selection))
+    access = AccessScope(ctx.now)
+    return await ctx.read("book", access, get_rows(Book, access, ids, selection))

@@ -13,7 +13,7 @@ from app.db.audit.records import BOOKS, About
 from app.db.interchange.load import ImportRejected
 from app.db.moments import as_moment
 from app.db.reader.reads import Row
-from app.db.reader.selection import Link, PageRequest, Selection
+from app.db.reader.selection import AccessScope, Link, PageRequest, Selection
 from app.telemetry.wording import printable
 
 NO_LIMIT = 2**31 - 2  # all books in one page; it reads one row more, and 2**31 - 1 is the maximum
@@ -35,7 +35,7 @@ def books() -> None:
 def list_books(search: str | None, module: int | None, retired: bool) -> None:
     """List books, newest first: id, name, module, test, retirement date."""
     filter = BookFilter(search, module, is_retired=retired)
-    steps = finding_books(utc_now(), filter, PageRequest(first=NO_LIMIT), LISTED)
+    steps = finding_books(AccessScope(utc_now()), filter, PageRequest(first=NO_LIMIT), LISTED)
     for book in read_database(settings_or_warn(), steps).rows:
         click.echo("\t".join(columns_of(book)))
 

@@ -15,7 +15,9 @@ from app.telemetry import counters
 
 # The parts of graphql-core 3.3's messages that quote the input.
 QUOTES = re.compile(
-    r"[,;] found: .*|(?<!invalid value)(?<= value): .*|(?<=String) ['\"].*|(?<=\?) Found: .*", re.DOTALL
+    r"[,;] found: .*|(?<!invalid value)(?<= value): .*|(?:(?<=String)|(?<= Int)|(?<= Float)) ['\"].*"
+    r"|(?<=\?) Found: .*",
+    re.DOTALL,
 )
 QUOTE_BEFORE = re.compile(r"(?<=Value )'.*' (?=does not exist in '\w+' enum)", re.DOTALL)
 

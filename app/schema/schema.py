@@ -8,12 +8,14 @@ from graphql import (
     GraphQLError,
     GraphQLObjectType,
     GraphQLSchema,
+    OperationDefinitionNode,
     get_named_type,
     lexicographic_sort_schema,
     print_schema,
 )
 from strawberry.schema.config import StrawberryConfig
 from strawberry.types import ExecutionContext
+from strawberry.types.graphql import OperationType
 
 from app.care.errors import RateLimited
 from app.engine.limits import Limits
@@ -41,6 +43,15 @@ class OperationContext(ExecutionContext):
     @property
     def operation_name(self) -> str | None:
         return self._provided_operation_name
+
+    @property
+    def operation_type(self) -> OperationType:
+        """A query if the operation is ambiguous: graphql-core then asks for its name."""
+        definitions = self.graphql_document.definitions if self.graphql_document else ()
+        operations = sum(isinstance(each, OperationDefinitionNode) for each in definitions)
+        if self.operation_name is None and operations > 1:
+            return OperationType.QUERY
+        return super().operation_type
 
 
 class Schema(PreparingSchema):

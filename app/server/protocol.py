@@ -109,8 +109,10 @@ class EdgeProtocol(TimedProtocol):
         if self.deferred:
             self.decide()
         current = self.current
-        if current is None or current.is_complete or current.is_chunked:
+        if current is None or current.is_complete or current.end_event is not None:
             return False
+        for cycle in (current, *self.queued):
+            cycle.is_input_closed = True
         self.close_after_responses()
         return True
 
@@ -352,7 +354,10 @@ class EdgeProtocol(TimedProtocol):
         if self.is_ready() and self.is_overloaded(self.budget):
             self.is_rejected, self.incoming = True, None
         cycle = self.incoming
-        expects_continue = self.headers_by_name.get(b"expect", b"").lower() == b"100-continue"
+        expects_continue = (
+            self.headers_by_name.get(b"expect", b"").lower() == b"100-continue"
+            and self.parser.get_http_version() != "1.0"  # RFC 9110, section 10.1.1
+        )
         if self.is_rejected and expects_continue:
             self.reject_and_close(503, OVERLOADED_MESSAGE)
         elif cycle and int(self.headers_by_name.get(b"content-length", 0)) > self.body_limit():

@@ -47,7 +47,8 @@ class RequestCycle:
     is_forwarded: bool = False  # whether headers of a proxy may name the client
     is_read: bool = False
     is_disconnected: bool = False
-    end_event: asyncio.Event | None = None  # exists if the application waits for the end
+    end_event: asyncio.Event | None = None  # exists if the application waits for the end, as a stream does
+    is_input_closed: bool = False  # the client sends nothing more, and has perhaps disconnected
     head: bytes = b""  # sent together with the first bytes of the body
     is_started: bool = False
     is_chunked: bool = False
@@ -85,6 +86,8 @@ class RequestCycle:
         if not self.is_over():
             self.flow.resume_reading()
             self.end_event = self.end_event or asyncio.Event()
+            if self.is_input_closed:
+                self.transport.abort()
             await self.end_event.wait()
         return {"type": "http.disconnect"}
 

@@ -159,6 +159,20 @@ def test_a_request_in_many_small_pieces_is_answered(edge: Edge) -> None:
     assert (after_continue.body, in_chunks.body) == (one.body, one.body)
 
 
+def test_a_client_of_http_1_0_gets_no_interim_response(edge: Edge) -> None:
+    """It would take it for the response."""
+    expecting = request(
+        "PUT", ASSIGNMENTS, JSON, AUTHORIZATION, b"expect: 100-continue\r\ncontent-length: %d\r\n" % len(BODY)
+    )
+
+    with edge.connection() as connection:
+        connection.send(expecting.replace(b"HTTP/1.1", b"HTTP/1.0"))
+        connection.wait()
+        response = connection.fetch(BODY)
+
+    assert response.status == 200
+
+
 # --- what is too long -----------------------------------------------------------------------------
 
 LONG_LEGACY = "the body may have at most 65536 bytes"

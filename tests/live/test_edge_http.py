@@ -279,6 +279,23 @@ def test_a_client_that_closes_its_sending_side_is_answered(edge: Edge) -> None:
     assert received.count(b"HTTP/1.1 200 OK") == 2
 
 
+@pytest.mark.parametrize("is_begun", [True, False])
+@pytest.mark.parametrize("version", [b"1.0", b"1.1"])
+def test_an_event_stream_ends_when_its_client_closes_its_sending_side(
+    edge: Edge, version: bytes, is_begun: bool
+) -> None:
+    """A client that has disconnected looks the same."""
+    subscription = graphql("subscription { assignmentChanged { id } }", b"accept: text/event-stream\r\n")
+    with edge.connection() as connection:
+        connection.send(subscription.replace(b"HTTP/1.1", b"HTTP/" + version))
+        if is_begun:
+            connection.socket.recv(1)
+        connection.socket.shutdown(socket.SHUT_WR)
+        received = connection.read_to_end()
+
+    assert b": still there" not in received  # the first heartbeat
+
+
 # --- a stopped process, a stream ---------------------------------------------------------------------
 
 

@@ -57,6 +57,8 @@ IN_THE_DOCUMENT = {
     " non-enum value.",
     f"{{ assignments(first: {LITERAL}) {{ totalCount }} }}": "Int cannot represent non-integer value.",
     f"{{ books({LITERAL}) {{ totalCount }} }}": "Syntax Error: Expected Name, found String.",
+    "{ books(search 4711) { totalCount } }": "Syntax Error: Expected ':', found Int.",
+    "{ viewer { role } } 47.11": "Syntax Error: Unexpected Float.",
     f"{{ books(search: [{LITERAL}]) {{ totalCount }} }}": "String cannot represent a non string value.",
 }  # fmt: skip
 

@@ -14,6 +14,7 @@ from app.db.sql import Statement, Steps
 from app.db.tables import Assignment, Session
 from tests.callers import Gateway, run_write
 from tests.factories import a_world, starting_with
+from tests.schema.listening import listening
 from tests.schema.test_assign_homework import ASSIGN, homework
 from tests.schema.worlds import count, refusal, stored
 
@@ -72,20 +73,36 @@ def test_a_document_that_is_invalid(standing: Gateway, query: str, message: str,
     }
 
 
+OPERATIONS = {
+    "a query": "query A { viewer { role } }",
+    "a mutation": "mutation A { __typename }",
+    "a subscription": "subscription A { assignmentChanged { id } }",
+}
+
+
 @pytest.mark.sqlite_only
-def test_several_operations_need_a_name(standing: Gateway) -> None:
-    query = "query A { viewer { role } } query B { viewer { timeZone } } mutation C { __typename }"
+@pytest.mark.parametrize("first", OPERATIONS)
+def test_several_operations_need_a_name(standing: Gateway, first: str) -> None:
+    query = (
+        f"{OPERATIONS[first]} query B {{ viewer {{ timeZone }} }} subscription C {{ reminderDue {{ id }} }}"
+    )
     caller = standing.as_client(1)
 
-    unnamed = caller.graphql(query)
+    unnamed = [caller.graphql(query)]
+    streamed = caller.request(
+        "POST", "/graphql", json={"query": query}, headers={"accept": "text/event-stream"}
+    )
     named = caller.request("POST", "/graphql", json={"query": query, "operationName": "B"}).json()
+    with listening(caller) as listener:
+        listener.subscribe(query)
+        received = listener.receive()
 
     message = "Must provide operation name if query contains multiple operations."
-    assert unnamed == {
-        "data": None,
-        "errors": [{"message": message, "extensions": {"code": "GRAPHQL_VALIDATION_FAILED"}}],
-    }
+    error = {"message": message, "extensions": {"code": "GRAPHQL_VALIDATION_FAILED"}}
+    assert unnamed == [{"data": None, "errors": [error]}]
+    assert (streamed.status_code, message in streamed.text) == (200, True)
     assert named == {"data": {"viewer": {"timeZone": "UTC"}}}
+    assert [each["message"] for each in received["payload"]["errors"]] == [message]
 
 
 def test_every_error_of_a_request_has_its_id(standing: Gateway) -> None:

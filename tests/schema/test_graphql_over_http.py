@@ -98,7 +98,7 @@ REQUESTS: dict[str, list[Any]] = {
     "a document above a limit": [{"query": "{ " + "__typename " * 50 + "}"}],
     "an unknown document id": [{"documentId": "x"}],
     "an unknown hash": [{"extensions": hashed(sha256("{ __typename }"))}],
-    "a subscription without `text/event-stream`": [{"query": "subscription { reminderDue { at } }"}],
+    "a subscription without `text/event-stream`": [{"query": "subscription { reminderDue { id } }"}],
 }
 OF_REQUESTS = [(case, body) for case, bodies in REQUESTS.items() for body in bodies]
 
@@ -323,10 +323,13 @@ def test_an_event_stream_has_results_and_no_rejections(standing: Gateway) -> Non
     caller = standing.as_client(1)
 
     partial = post(caller, accept, {"query": '{ __typename session(id: "99") { id } }'})
+    by_get = get(caller, accept, query="{ __typename }")
     invalid = post(caller, accept, {"query": "{ nonsense }"})
 
-    assert (partial.status_code, partial.headers["content-type"]) == (200, "text/event-stream")
+    for response in (partial, by_get):
+        assert (response.status_code, response.headers["content-type"]) == (200, "text/event-stream")
     assert 'data: {"data":{"__typename":"Query","session":null},"errors":[' in partial.text
+    assert 'data: {"data":{"__typename":"Query"}}' in by_get.text
     assert (invalid.status_code, invalid.headers["content-type"]) == (422, NEWER_UTF8)
 
 
@@ -350,7 +353,11 @@ def test_a_post_may_have_other_and_null_members_in_utf_8(
 
 @pytest.mark.parametrize(
     "more",
-    [{}, {"operationName": "", "extensions": ""}, {"operationName": "A", "extensions": '{"a": 1}'}],
+    [
+        {},
+        {"operationName": "", "extensions": "", "documentId": ""},
+        {"operationName": "A", "extensions": '{"a": 1}'},
+    ],
 )
 def test_a_get_has_its_parameters_in_the_query_string(standing: Gateway, more: dict[str, str]) -> None:
     query = "query A($id: ID = 1) { session(id: $id) { title } }"

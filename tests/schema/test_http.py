@@ -133,7 +133,10 @@ INVALID_GETS = {
     "no query": ({}, NO_QUERY),
     "variables alone": ({"variables": "{}"}, NO_QUERY),
     "an empty query": ({"query": ""}, NO_QUERY),
-    "variables that are not JSON": ({"query": "{ __typename }", "variables": "x"}, NO_JSON),
+    "variables that are not JSON": (
+        {"query": "{ __typename }", "variables": "x"},
+        "The parameter `variables` must be JSON.",
+    ),
     "variables that are a list": (
         {"query": "{ __typename }", "variables": "[]"},
         "The member `variables` must be an object or null.",
@@ -151,9 +154,11 @@ def test_a_malformed_get_or_a_mutation_by_get_is_rejected(
     assert response.json() == bad_request(message, response.headers["x-request-id"])
 
 
-def test_a_get_with_several_operations_needs_an_operation_name(standing: Gateway) -> None:
-    query = "query A { __typename } mutation B { __typename }"
-
+@pytest.mark.parametrize(
+    "query",
+    ["query A { __typename } mutation B { __typename }", "mutation B { __typename } query A { __typename }"],
+)
+def test_a_get_with_several_operations_needs_an_operation_name(standing: Gateway, query: str) -> None:
     response = standing.as_caregiver(1).get("/graphql", params={"query": query}).json()
 
     assert response["data"] is None

@@ -13,10 +13,11 @@ from app.care.errors import ResponseTooLong
 from app.db.reader.document import MAX_DOCUMENT
 from app.main import create_app
 from app.schema.transport.responses import write_response
+from app.schema.types.scalars import global_id
 from app.settings import Settings
 from tests.callers import Caller, Gateway, opened, schema_of
 from tests.db import raw
-from tests.factories import NOW, Record, a_session, a_world, an_assignment
+from tests.factories import NOW, Record, a_book, a_session, a_world, an_assignment
 from tests.rest_compat.legacy import ASSIGNMENTS, rejection_of
 from tests.schema.keyed import KEY, keys, post
 from tests.schema.listening import insert_event, listening, streaming
@@ -302,3 +303,23 @@ def test_a_document_of_postgresql_has_a_limit(repeating: Gateway) -> None:
     assert rejection_of(legacy) == (400, message)
     assert len(caregiver.data(query, n=20)["assignments"]["nodes"]) == 20
     assert caregiver.get(f"{ASSIGNMENTS}?time-state=RUNNING&size=20").status_code == 200
+
+
+@pytest.mark.parametrize("kind", ["postgresql"], indirect=True)
+def test_a_document_of_books_has_the_same_limit(gateway: Gateway) -> None:
+    """Their module has a name of 200,000 bytes."""
+    gateway.import_records([*a_world(), *(a_book(number) for number in range(1000, 1100))])
+    raw.run(gateway.settings.database, f"UPDATE module SET name = '{'x' * 200_000}' WHERE id = 1")
+    caregiver = gateway.as_caregiver(1)
+    module = "{ ... on Book { module { name } } }"
+    ids = [global_id("Book", number) for number in range(1000, 1100)]
+
+    responses = [
+        caregiver.graphql(f"query($n: Int) {{ books(first: $n) {{ nodes {module} }} }}", n=100),
+        caregiver.graphql(f"query($ids: [ID!]!) {{ nodes(ids: $ids) {module} }}", ids=ids),
+    ]
+
+    message = f"the response would have more than {MAX_DOCUMENT} bytes: request less at once"
+    assert [
+        (each["message"], each["extensions"]["code"]) for body in responses for each in body["errors"]
+    ] == [(message, "TOO_COSTLY")] * 2

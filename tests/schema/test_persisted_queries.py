@@ -103,6 +103,7 @@ def test_hash_and_text_of_a_document_have_the_same_idempotency_fingerprint(gatew
     assert whole(second) == again(first)
 
 
+NO_QUERY = (400, "BAD_REQUEST", "No GraphQL query found in the request")
 INVALID: dict[str, tuple[dict[str, Any], tuple[int, str, str]]] = {
     "another hash": ({"query": ROLE, "extensions": hashed(sha256(OTHER))}, WRONG_HASH),
     "half a hash": ({"query": ROLE, "extensions": hashed(sha256(ROLE)[:32])}, WRONG_HASH),
@@ -116,13 +117,9 @@ INVALID: dict[str, tuple[dict[str, Any], tuple[int, str, str]]] = {
     "a text": ({"extensions": {"persistedQuery": "x"}}, WRONG_FORM),
     "a hash of nothing": ({"extensions": hashed("")}, NOT_FOUND),
     "an unknown id": ({"documentId": "x"}, NOT_KNOWN),
-    "an empty id": ({"documentId": ""}, NOT_KNOWN),
     "an unknown hash as id": ({"documentId": f"sha256:{sha256(ROLE)}"}, NOT_KNOWN),
     "an id and a document": ({"documentId": f"sha256:{sha256(ROLE)}", "query": ROLE}, BOTH),
-    "nothing at all": (
-        {"extensions": {"persistedQuery": None}},
-        (400, "BAD_REQUEST", "No GraphQL query found in the request"),
-    ),
+    "nothing at all": ({"extensions": {"persistedQuery": None}}, NO_QUERY),
 }
 
 
@@ -132,6 +129,13 @@ def test_an_invalid_reference_is_rejected_and_not_stored(fresh: Gateway, send: A
         assert rejection(send(fresh.as_client(1), **members)) == expected, name
 
     assert rejection(post(fresh.as_client(1), extensions=hashed(sha256(ROLE)))) == NOT_FOUND
+
+
+def test_an_empty_id_is_unknown_in_a_body_and_none_in_a_query_string(fresh: Gateway) -> None:
+    caller = fresh.as_client(1)
+
+    assert rejection(post(caller, documentId="")) == NOT_KNOWN
+    assert rejection(get(caller, documentId="")) == NO_QUERY
 
 
 def test_an_invalid_reference_is_rejected_if_events_are_accepted(fresh: Gateway) -> None:

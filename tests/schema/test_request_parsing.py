@@ -86,7 +86,11 @@ ENCODED = (415, "the body must not have a content encoding")
         (post((b"accept", b"*/*")), [b"{}", b""], WRONG_TYPE),
         (post(JSON, (b"content-encoding", b"gzip")), [b"{}", b""], ENCODED),
         ({"method": "PUT", "headers": []}, [], (405, "GraphQL only supports GET and POST requests.")),
-        ({"method": "GET", "headers": [], "query_string": b"variables={"}, [], NO_JSON),
+        (
+            {"method": "GET", "headers": [], "query_string": b"extensions={"},
+            [],
+            (400, "The parameter `extensions` must be JSON."),
+        ),
     ],
 )
 def test_a_malformed_request_is_rejected(scope: Scope, chunks: list[bytes], rejection: Any) -> None:

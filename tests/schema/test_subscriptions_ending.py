@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+import app.care.subscriptions
 import app.events.notifications
 import app.schema.transport.subscriptions
 from app.care.context import Viewer
@@ -87,6 +88,23 @@ def test_a_token_within_the_leeway_still_receives_events(settings: Settings) -> 
             received = stream.receive()
 
     assert received == ("next", {"data": {"assignmentChanged": {"id": global_id("Event", 2)}}})
+
+
+@pytest.mark.sqlite_only
+def test_a_subscription_that_was_too_slow_ends_with_an_error(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Retention has removed an event that it has not received."""
+    monkeypatch.setattr(app.care.subscriptions, "OLD", timedelta(days=-1))  # as if a day ago
+    with a_gateway(settings) as gateway, listening(gateway.as_client(1)) as listener:
+        listener.subscribe(CHANGES)
+        wait_for_subscription(gateway)
+        removal = f"INSERT INTO event_removal (last_event_id, moment) VALUES (4, '{NOW.isoformat()}')"
+        raw.run(settings.database, removal)
+        insert_event(settings.database, "EXTENDED", number=5)
+        received = listener.receive()
+
+    assert (received["type"], received["payload"][0]["extensions"]["code"]) == ("error", "EXPIRED")
 
 
 def test_a_disabled_account_receives_no_more_events(settings: Settings) -> None:

@@ -99,7 +99,7 @@ class Endpoint:
         reply = await self.respond(scope, receive, accepted, request_id)
         if not isinstance(reply, Reply):
             await send_subscription(scope, receive, send, self.schema, *reply)
-        elif accepted.prefers_stream and reply.status in HAS_RESULT and scope["method"] == "POST":
+        elif accepted.prefers_stream and reply.status in HAS_RESULT:
             await send_result_as_events(scope, send, reply, request_id)
         else:
             if accepted.graphql and reply.status not in NOT_GRAPHQL:

@@ -78,19 +78,22 @@ async def read_json_body(scope: Scope, receive: Receive, limit: int) -> bytes:
 
 def query_parameters(scope: Scope) -> dict[str, Any]:
     parameters: dict[str, Any] = dict(QueryParams(scope["query_string"]))
-    for name in ("operationName", "variables", "extensions"):
-        if parameters.get(name) == "":  # the same as none
+    for name in MEMBERS.keys() & parameters.keys():
+        if parameters[name] == "":  # the same as none
             del parameters[name]
-        elif name in parameters and MEMBERS[name] is dict:
-            parameters[name] = parse_or_reject(parameters[name], Failure.MALFORMED)
+        elif MEMBERS[name] is dict:
+            message = f"The parameter `{name}` must be JSON."
+            parameters[name] = parse_or_reject(parameters[name], Failure.MALFORMED, message)
     return parameters
 
 
-def parse_or_reject(text: str | bytes, failure: Failure) -> Any:
+def parse_or_reject(
+    text: str | bytes, failure: Failure, message: str = "Unable to parse request body as JSON"
+) -> Any:
     try:
         return parse_json(text)
     except orjson.JSONDecodeError:
-        raise RequestRejected("Unable to parse request body as JSON", failure) from None
+        raise RequestRejected(message, failure) from None
 
 
 # --- idempotency keys --------------------------------------------------------------------------------

@@ -29,7 +29,7 @@ from strawberry.types.execution import PreExecutionError
 
 from app.auth.authenticator import Authenticator
 from app.care.context import Context, Viewer
-from app.care.errors import CannotVerify, CareError, NotAllowed, NotSignedIn, RateLimited, TooManyListening
+from app.care.errors import CannotVerify, CareError
 from app.db.drivers.interface import DatabaseUnavailable
 from app.engine.schema import PreparingSchema
 from app.http.cors import AllowedOrigins
@@ -239,9 +239,7 @@ def is_message(message: object) -> bool:
 def rejection_of(result: ExecutionResult) -> CareError | None:
     """The error that ended a subscription as a whole, such as an expired token."""
     for error in result.errors or ():
-        if error.path is None and isinstance(
-            error.original_error, NotSignedIn | NotAllowed | RateLimited | TooManyListening
-        ):
+        if error.path is None and isinstance(error.original_error, CareError):
             return error.original_error
     return None
 
