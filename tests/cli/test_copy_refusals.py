@@ -134,6 +134,17 @@ def test_a_target_that_does_not_respond_is_rejected(source: str) -> None:
     assert "secret" not in result.stderr
 
 
+@pytest.mark.parametrize("password", ["pa/ss", "pa?ss", "pa#ss", "pa[ss", "p@a/ss", "12/34"])
+def test_no_part_of_a_password_is_printed(source: str, password: str) -> None:
+    result = copy(source, f"postgresql://care:{password}@127.0.0.1:1/care")
+
+    assert_rejected(
+        result,
+        "PostgreSQL: the address of the PostgreSQL database cannot be read; write special characters in the "
+        "user name and password as %XX",
+    )
+
+
 def test_a_difference_is_found_and_nothing_is_kept(source: str, target: str) -> None:
     """For example, a trigger of the target that changes a text."""
     raw.run(

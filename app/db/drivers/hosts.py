@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import parse_qs, urlsplit
 
-from app.db.drivers.interface import DatabaseAway, DatabaseError
+from app.db.drivers.interface import DatabaseAway, DatabaseError, split_address
 
 try:
     import asyncpg as asyncpg  # also for the other modules of this driver
@@ -91,7 +91,7 @@ def cannot_be_opened(reason: str, is_away: bool = False) -> DatabaseError:
 def addresses_of(url: str) -> list[tuple[str, str]]:
     """The name and the address of each host."""
     try:
-        parts = urlsplit(url)
+        parts = split_address(url)
         user, at, hosts = parts.netloc.rpartition("@")
         return [
             (name_of(host, parts.query), parts._replace(netloc=f"{user}{at}{host}").geturl())

@@ -6,7 +6,7 @@ from asyncio import CancelledError, create_task, shield, wait
 from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, TypeVar
-from urllib.parse import unquote, urlsplit
+from urllib.parse import SplitResult, unquote, urlsplit
 
 from app.db.sql import Repeatable, Steps
 from app.telemetry.wording import OperatorError
@@ -96,5 +96,16 @@ def location_of(url: str) -> str:
     """The path, or the host and name, of the database, without user, password and parameters."""
     if url.startswith("sqlite:"):
         return str(sqlite_path(url).absolute())
-    parts = urlsplit(url)
+    try:
+        parts = split_address(url)
+    except ValueError:
+        return "PostgreSQL"
     return f"{parts.netloc.rpartition('@')[2]}{unquote(parts.path)}"
+
+
+def split_address(url: str) -> SplitResult:
+    """Raises ValueError if a password has a character that ends a host: its rest must not be printed."""
+    parts = urlsplit(url)
+    if "@" in parts.path + parts.query + parts.fragment:
+        raise ValueError("an @ that is no separator must be written as %40")
+    return parts
