@@ -8,8 +8,10 @@ import re
 import socket
 import ssl
 from collections.abc import Mapping
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 from datetime import datetime
+from threading import Thread
 from typing import Any
 from urllib.parse import SplitResult, urlsplit
 
@@ -180,13 +182,40 @@ async def post(
 
 async def send_request(webhook: Webhook, headers: dict[str, str], body: bytes) -> int:
     """Returns the status, or 0 if the response is not HTTP."""
-    # The limit pauses the connection between two reads.
-    reader, writer = await asyncio.open_connection(webhook.host, webhook.port, ssl=webhook.tls, limit=1)
+    reader, writer = await connect(webhook)
     try:
         writer.write(request_bytes(webhook, headers, body))
         return await read_status(reader)
     finally:
         writer.transport.abort()  # the rest of the response is not needed
+
+
+async def connect(webhook: Webhook) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    name = webhook.host if webhook.tls else None
+    fault: OSError = socket.gaierror()
+    for *_, address in await look_up(webhook.host, webhook.port):
+        try:
+            # The limit pauses the connection between two reads.
+            return await asyncio.open_connection(*address[:2], ssl=webhook.tls, server_hostname=name, limit=1)
+        except OSError as error:
+            fault = error
+    raise fault
+
+
+async def look_up(host: str, port: int) -> list[tuple[Any, ...]]:
+    """A lookup cannot be cancelled, and takes half a minute while no name server answers. At its end the
+    event loop waits for its own threads, so this one has a thread for which nobody waits."""
+    found: Future[list[tuple[Any, ...]]] = Future()
+
+    def run() -> None:
+        found.set_running_or_notify_cancel()
+        try:
+            found.set_result(socket.getaddrinfo(host, port, type=socket.SOCK_STREAM))
+        except Exception as fault:
+            found.set_exception(fault)
+
+    Thread(target=run, name="webhook lookup", daemon=True).start()
+    return await asyncio.wrap_future(found)
 
 
 async def read_status(reader: asyncio.StreamReader) -> int:

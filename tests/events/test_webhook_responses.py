@@ -1,7 +1,9 @@
 """Every response of a receiver, and every failure to reach it, becomes a result of one to three words."""
 
 import asyncio
+import socket
 import ssl
+import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
@@ -11,6 +13,7 @@ import pytest
 
 from app.events.webhook import MAX_HEAD, MAX_INTERIM, PostResult, Webhook, post, read_status
 from tests.certificates import certificate
+from tests.patience import PATIENCE
 
 
 @asynccontextmanager
@@ -129,6 +132,35 @@ def test_a_refused_connection_is_reported() -> None:
 
 def test_an_unknown_host_is_reported() -> None:
     assert asyncio.run(post(webhook_at(443, "nowhere.invalid"), {}, b"{}")) == PostResult("no such host")
+
+
+def test_a_lookup_that_does_not_end_does_not_outlive_its_attempt(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It cannot be cancelled, and the end of an event loop waits for its threads."""
+    released, results = threading.Event(), []
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: released.wait(PATIENCE) and [])
+
+    def post_once() -> None:
+        results.append(asyncio.run(post(webhook_at(443, "hooks.example.test"), {}, b"{}", seconds=0.05)))
+
+    thread = threading.Thread(target=post_once)
+    thread.start()
+    thread.join(PATIENCE / 2)
+
+    assert results == [PostResult("no response in time")]
+    released.set()
+
+
+def test_each_address_of_a_host_is_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def post_once() -> PostResult:
+        async with one_response(b"HTTP/1.1 204 No Content\r\n\r\n") as webhook:
+            found = [
+                (socket.AF_INET, socket.SOCK_STREAM, 6, "", (address, port))
+                for address, port in (("127.0.0.1", 1), ("127.0.0.1", webhook.port))
+            ]
+            monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: found)
+            return await post(replace(webhook, host="hooks.example.test"), {}, b"{}")
+
+    assert asyncio.run(post_once()) == PostResult("204", is_accepted=True)
 
 
 def test_a_receiver_without_tls_is_reported() -> None:
