@@ -49,15 +49,19 @@ class Address:
         return not self.is_secure and self.host not in ("127.0.0.1", "::1", "localhost")
 
 
+NO_ADDRESS = "an address is like https://care.example, with an optional port and path"
+
+
 def read_address(text: str) -> Address:
+    """Its error does not repeat the text, which may contain a password."""
     try:
         url = urlsplit(text)
         port = url.port
     except ValueError:
-        raise LegacyMigrationError(f"{text} is not an address") from None
+        raise LegacyMigrationError(NO_ADDRESS) from None
     is_plain = not (url.query or url.fragment or url.username or url.password) and is_visible_ascii(url.path)
     if url.scheme not in ("http", "https") or not url.hostname or not is_plain:
-        raise LegacyMigrationError("an address is like https://care.example, with an optional port and path")
+        raise LegacyMigrationError(NO_ADDRESS)
     is_secure = url.scheme == "https"
     return Address(text, is_secure, url.hostname, port or (443 if is_secure else 80), url.path.rstrip("/"))
 

@@ -21,7 +21,7 @@ from app.http.paths import ASSIGNMENTS, SESSIONS
 from app.telemetry.wording import counted
 from moving_over import LegacyMigrationError
 from moving_over.http_client import Address, Connection, RequestFailed, Unreachable, requested_pause
-from moving_over.pages import read_json
+from moving_over.pages import id_in, read_json
 from moving_over.recorded_calls import INDEX
 from moving_over.tokens import UserToken
 
@@ -59,6 +59,8 @@ class Recorder:
 
         Until then it has another name, and contains the users who are complete.
         """
+        if self.folder.exists():  # also one without a name, such as `.`
+            raise LegacyMigrationError(f"{self.folder} exists already; a recording needs a new folder")
         part = self.folder.with_name(f"{self.folder.name}.part")
         done = self.open_folder(part, continues)
         yield from done.values()
@@ -100,8 +102,6 @@ class Recorder:
 
     def open_folder(self, part: Path, continues: bool) -> dict[str, int]:
         """Returns the number of responses of each user whom an interrupted recording contains."""
-        if self.folder.exists():
-            raise LegacyMigrationError(f"{self.folder} exists already; a recording needs a new folder")
         if part.exists() and not continues:
             text = "exists already, of an interrupted recording; continue it with --continue, or remove it"
             raise LegacyMigrationError(f"{part} {text}")
@@ -173,7 +173,9 @@ class Caller:
                 (self.folder / line["file"]).unlink()
         for item in items:  # a list may omit answers
             if item.get("status") not in (None, AssignmentStatus.PENDING) and not item.get("answers"):
-                lines.append(self.fetch(f"{ASSIGNMENTS}/{item.get('id')}")[0])
+                row_id = id_in(item, "id")
+                if row_id is not None:  # `import` sets an item without a valid id aside
+                    lines.append(self.fetch(f"{ASSIGNMENTS}/{row_id}")[0])
         return lines
 
     def fetch(self, path: str, numbers: Container[int] = ()) -> tuple[Line, Any]:
@@ -197,7 +199,9 @@ class Caller:
                 reason = f"the service rejects the token of {self.token.place} ({response.status})"
                 if (renewed := self.recorder.renew(self.token)) is None:
                     break
-                self.token = renewed
+                if renewed != self.token:
+                    self.token = renewed
+                    return self.fetch(path, numbers)
             elif response.status == 404 and not numbers:
                 return self.line(path, 404), None
             elif response.status == 200:
@@ -233,6 +237,8 @@ class Caller:
 def check_page(page: Any, numbers: Container[int]) -> None:
     names = ("totalElements", "totalPages", "number")
     if not isinstance(page, dict) or any(type(page.get(name)) is not int for name in names):
+        raise ValueError("is not a page")
+    if not isinstance(page.get("content") or [], list):
         raise ValueError("is not a page")
     if page["number"] not in numbers:
         raise ValueError("is another page; see --paging and --first-page")

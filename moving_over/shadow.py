@@ -235,7 +235,8 @@ def read_head(scope: Scope, old: Address, keeps_host: bool) -> tuple[Call, h11.R
     sent = Headers(raw=[*host, *headers])
     call = Call(0, scope["method"], target.decode("latin-1"), None, None, sent, None, 0)
     host = host or [(b"host", urlsplit(old.text).netloc.encode())]
-    headers = [*host, *headers, *((name, own[name]) for name in FRAMING & own.keys())]
+    framing = [name for name in (b"transfer-encoding", b"content-length") if name in own][:1]  # never both
+    headers = [*host, *headers, *((name, own[name]) for name in framing)]
     return call, h11.Request(method=call.method, target=old.prefix.encode() + target, headers=headers)
 
 

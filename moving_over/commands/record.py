@@ -46,7 +46,11 @@ def record(
         click.echo("warning: tokens are sent to the old service unencrypted", err=True)
 
     def renew(rejected: UserToken) -> UserToken | None:
-        again = {(each.role, each.user): each for each in shared.read_all_tokens(caregivers, clients, claim)}
+        try:
+            read = shared.read_all_tokens(caregivers, clients, claim)
+        except LegacyMigrationError:  # the file is being replaced: the next attempt reads it again
+            return rejected
+        again = {(each.role, each.user): each for each in read}
         found = again.get((rejected.role, rejected.user))
         return None if found is None or found.token == rejected.token else found
 

@@ -81,7 +81,31 @@ def test_a_user_of_whom_a_part_was_written_is_recorded_again(move: Move, left: s
     assert move.run("import", str(move.folder / "r")).stdout == ROWS
 
 
-def test_a_new_token_in_the_file_replaces_one_that_has_expired(move: Move) -> None:
+def test_while_the_file_of_the_tokens_is_replaced_other_users_are_recorded(move: Move) -> None:
+    file, token = move.folder / "tokens", keys.token("CAREGIVER", "caregiver-1")
+    file.write_text(f"expired expired\ncaregiver-1 {token}")
+
+    def old(request: Request) -> Response | None:
+        if request.headers["authorization"] == "bearer expired":
+            file.unlink(missing_ok=True)
+            return Response(401)
+        return move.old(request)
+
+    with fake_service(old) as move.address:
+        recorded = move.record_to("r", "--caregivers", str(file), "--at-once", "1", "--attempts", "2")
+
+    call = "/gateway/profile/caregiver/session/assignment?time-state=FUTURE&page=0&size=100"
+    assert (recorded.exit_code, recorded.stderr.splitlines()[1:]) == (
+        2,
+        [
+            f"care-gateway: caregiver expired: {call}: the service rejects the token of {file}, line 1 (401)",
+            "care-gateway: 1 of 2 users recorded; record the rest with --continue",
+        ],
+    )
+
+
+@pytest.mark.parametrize("attempts", ["1", "8"])
+def test_a_new_token_in_the_file_replaces_one_that_has_expired(move: Move, attempts: str) -> None:
     file = move.folder / "tokens"
     file.write_text("caregiver-1 expired")
     token = keys.token("CAREGIVER", "caregiver-1")
@@ -93,7 +117,7 @@ def test_a_new_token_in_the_file_replaces_one_that_has_expired(move: Move) -> No
         return move.old(Request(request.method, request.path, {"authorization": f"bearer {token}"}, b""))
 
     with fake_service(old) as move.address:
-        recorded = move.record_to("r", "--caregivers", str(file))
+        recorded = move.record_to("r", "--caregivers", str(file), "--attempts", attempts)
 
     assert (recorded.exit_code, recorded.stdout) == (0, f"3 responses for 1 user, in {move.folder}/r\n")
 

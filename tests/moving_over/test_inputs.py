@@ -52,7 +52,13 @@ def test_an_invalid_line_is_rejected_with_its_number(tmp_path: Path, case: str) 
 
 
 @pytest.mark.parametrize(
-    "address", ["care.example.test", "ftp://care.example.test", "https://a:b@care.example.test"]
+    "address",
+    [
+        "care.example.test",
+        "ftp://care.example.test",
+        "https://a:b@care.example.test",
+        "https://a:b@care.example.test:99999",
+    ],
 )
 def test_an_invalid_address_is_rejected(address: str) -> None:
     with pytest.raises(LegacyMigrationError, match=r"^an address is like https://care\.example, with an"):

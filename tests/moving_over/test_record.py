@@ -161,6 +161,10 @@ FAILURES: dict[str, tuple[Handler, str]] = {
     "a redirect": (lambda request: Response(302), f"{LIST}: status 302"),
     "text": (lambda request: Response(body=b"<html>"), f"{LIST}: the response is not JSON"),
     "not a page": (lambda request: Response(), f"{LIST}: the response is not a page"),
+    "a page without a list": (
+        lambda request: Response(body=b'{"content": 5, "totalElements": 1, "totalPages": 1, "number": 0}'),
+        f"{LIST}: the response is not a page",
+    ),
     "always the same page": (
         lambda request: page(0, 2, {"id": 1}),
         f"{LIST.replace('page=0', 'page=1')}: the response is another page; see --paging and --first-page",
@@ -241,15 +245,36 @@ def test_a_list_that_repeats_its_items_is_not_read_for_ever(
     assert (result.exit_code, numbers) == (0, [0, 1] * 9)
 
 
-def test_a_recording_needs_a_new_folder_and_tokens(command: Command, tmp_path: Path) -> None:
-    where = ("--old", "http://127.0.0.1:1", "--to", str(tmp_path))
+@pytest.mark.parametrize("row_id", [None, "x", "a b", "ü", -1])
+def test_an_item_without_a_valid_id_is_recorded_with_its_list(
+    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, row_id: Any
+) -> None:
+    """The import sets it aside."""
+    monkeypatch.setenv("CAREGIVERS", "someone a-token")
 
-    rejected = command("legacy", "record", *where, *TOKENS)
+    def handler(request: Request) -> Response:
+        if "RUNNING" in request.path:
+            return page(0, 1, {"id": row_id, "status": "COMPLETE", "answers": []}, total=1)
+        return page(0, 0, total=0) if "time-state" in request.path else Response(400)
 
-    assert rejected.stderr == (
-        f"recording\ncare-gateway: {tmp_path} exists already; a recording needs a new folder\n"
-    )
+    with fake_service(handler) as address:
+        result = command("legacy", "record", "--old", address, "--to", str(tmp_path / "r"), *TOKENS[:2])
+
+    assert (result.exit_code, result.stdout) == (0, f"3 responses for 1 user, in {tmp_path}/r\n")
+
+
+def test_a_recording_needs_a_new_folder_and_tokens(
+    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    where = ("--old", "http://127.0.0.1:1", "--to")
+
+    for folder in (str(tmp_path), ".", "/"):
+        rejected = command("legacy", "record", *where, folder, *TOKENS)
+        assert rejected.stderr == (
+            f"recording\ncare-gateway: {folder} exists already; a recording needs a new folder\n"
+        )
     assert_rejected(
-        command("legacy", "record", *where[:2], "--to", str(tmp_path / "new")),
+        command("legacy", "record", *where, str(tmp_path / "new")),
         "no tokens; give files with --caregivers and --clients",
     )

@@ -146,6 +146,21 @@ def exchange_raw(url: str, request: bytes) -> bytes:
         return client.makefile("rb").read()
 
 
+def test_a_request_with_a_length_and_chunks_arrives_with_chunks(
+    old: RawService, passed: RunningShadow
+) -> None:
+    """A service that obeys the length would read the rest as another request."""
+    old.requests.clear()
+    with socket.create_connection(("127.0.0.1", int(passed.url.rpartition(":")[2]))) as client:
+        client.sendall(b"POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n")
+        client.sendall(b"Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n")
+        client.recv(1)
+
+    head, _, body = old.requests[0].partition(b"\r\n\r\n")
+    assert (b"transfer-encoding: chunked" in head, b"content-length" in head) == (True, False)
+    assert body == b"3\r\nabc\r\n0\r\n\r\n"
+
+
 def test_repeated_headers_stay_apart_for_both_services(tmp_path: Path) -> None:
     old, new = RawService({PATH: GOOD}), RawService({PATH: GOOD})
     with old.running() as url, new.running() as new_url, shadowing(tmp_path, url, new_url) as shadow:
