@@ -97,6 +97,9 @@ def as_json(record: StoredRecord) -> bytes:
 def verify_audit(noted: tuple[tuple[int, str], ...]) -> None:
     """Recompute the hash chain over all records and print its last seal, to be stored elsewhere."""
 
+    if len(dict(noted)) < len(set(noted)):
+        raise click.UsageError("--noted names a seal with two hashes; verify them one after the other")
+
     async def verify(db: Database) -> Verdict:
         await seal(db, utc_now())
         return await db.read(verifying(dict(noted)))

@@ -77,6 +77,10 @@ class Gateway(Group):
                 raise
             click.echo(err=True)  # ends the line of a prompt
             message = "aborted"
+        except UnicodeEncodeError as error:
+            if error.encoding != "utf-8":
+                raise
+            message = "an argument is not valid UTF-8"
         except SQLAlchemyError as error:
             message = f"database error: {str(error).splitlines()[0]}"
         except OSError as error:

@@ -84,8 +84,9 @@ def complete(file: IO[bytes]) -> Iterator[IO[bytes]]:
 
 def with_progress(file: IO[bytes]) -> Iterator[bytes]:
     """The lines of the file, with a progress bar on a terminal."""
-    size = file.seek(0, SEEK_END)
-    file.seek(0)
+    start = file.tell()  # of standard input, which a script may have begun to read
+    size = file.seek(0, SEEK_END) - start
+    file.seek(start)
     with click.progressbar(length=size, label="importing", file=sys.stderr) as bar:
         for line in file:
             yield line

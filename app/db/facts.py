@@ -1,5 +1,6 @@
 """What the tables say about themselves, beside their types: own data, erasure, import and Citus follow it."""
 
+import re
 from dataclasses import dataclass, fields
 from enum import Enum, auto
 from typing import Any
@@ -11,12 +12,19 @@ from sqlmodel import Field
 Id = BigInteger().with_variant(Integer(), "sqlite")  # SQLite generates ids for INTEGER columns only
 
 
+ERASED = "erased-"  # and the id of the row
+
+
+def is_of_erased(text: str) -> bool:
+    return re.fullmatch(f"{ERASED}[0-9]+", text) is not None
+
+
 class Erased(Enum):
     """What a text is after its client was erased, if it is no fixed text."""
 
     UNCHANGED = auto()  # no personal text of a client
     NULL = auto()
-    NUMBERED = auto()  # `erased-` and the id of the row, so that it stays unique
+    NUMBERED = auto()  # ERASED and the id, so that it stays unique
     ANSWERS = auto()  # a document in which each answer is empty
 
 
@@ -87,7 +95,7 @@ def erased_texts(table: Table) -> dict[str, Any]:
     """The columns of the table with personal texts, and their values after an erasure."""
     computed = {
         Erased.NULL: null(),
-        Erased.NUMBERED: literal("erased-") + cast(table.primary_key.columns[0], Text),
+        Erased.NUMBERED: literal(ERASED) + cast(table.primary_key.columns[0], Text),
     }
     becomes = {column.name: facts_of(column).erased for column in table.columns if is_personal(column)}
     return {name: computed[how] if isinstance(how, Erased) else how for name, how in becomes.items()}

@@ -66,9 +66,8 @@ class Report:
     @property
     def is_complete(self) -> bool:
         """The day on which counting began was counted only in part."""
-        return (
-            self.since is not None and day_of(self.since) < self.first_day and self.counted_days == self.days
-        )
+        began_before = self.since is not None and day_of(self.since) < self.first_day
+        return began_before and self.counted_days == self.days and self.counted_minutes > 0
 
     @property
     def state(self) -> State:
@@ -180,6 +179,8 @@ def verdict_of(state: State, lines: list[Line], last_use: datetime | None, repor
     if state is State.NOT_KNOWN and day_of(since) >= report.first_day:
         so_far, again = counted(days_between(since, now), "day"), since + timedelta(days=report.days)
         return f"not known: no calls, but counted only for {so_far}; check again on {day_of(again)}"
+    if state is State.NOT_KNOWN and not report.counted_minutes:  # the period is today, which has just begun
+        return "not known: no calls were counted on these days yet"
     if state is State.NOT_KNOWN:
         missed = report.days - report.counted_days
         return f"not known: no calls, but on {missed} of these days calls were counted for less than 23 hours"

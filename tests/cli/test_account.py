@@ -83,6 +83,10 @@ DUPLICATES = {
         ("--role", "client", "--user", "other", "--name", "Other", "--oppt-id", "OPPT-1"),
         "client 1 has the identifier OPPT-1 already",
     ),
+    "identifier that client 1 gets by an erasure": (
+        ("--role", "client", "--user", "other", "--name", "Other", "--oppt-id", "erased-1"),
+        "erased-1 can only be the identifier of an erased client",
+    ),
 }
 
 

@@ -35,6 +35,9 @@ ERRORS = {
     "audit verify --noted 1:abc": SEAL,
     f"audit verify --noted x:{HASH}": SEAL,
     f"audit verify --noted -1:{HASH}": SEAL,
+    f"audit verify --noted 1:{HASH} --noted 1:{'1' * 64} --noted 1:{HASH}": (
+        "--noted names a seal with two hashes; verify them one after the other"
+    ),
     "books show abc": "Invalid value for 'ID': 'abc' is not a valid whole number.",
     "books show 0": f"Invalid value for 'ID': 0 is not in the range 1<=x<={2**63 - 2}.",
     f"books show {2**63}": f"Invalid value for 'ID': {2**63} is not in the range 1<=x<={2**63 - 2}.",

@@ -228,6 +228,13 @@ def test_an_export_that_is_interrupted_leaves_no_part_of_it(
     assert {one.name for one in tmp_path.iterdir()} == names
 
 
+@pytest.mark.sqlite_only
+def test_an_argument_that_is_no_text_is_rejected(command: Command) -> None:
+    rejected = command("export", "--client", b"\xff".decode(errors="surrogateescape"), "--format", "json")
+
+    assert_rejected(rejected, "an argument is not valid UTF-8")
+
+
 @starting_with(a_world)
 @pytest.mark.sqlite_only
 def test_an_output_file_that_cannot_be_written_is_reported(

@@ -2,6 +2,8 @@
 
 import asyncio
 import os
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from threading import Event, Thread
@@ -49,6 +51,25 @@ def test_import_loads_and_counts_records(command: Command, settings: Settings, t
     counts = raw.row_counts(settings.database)
     assert (counts["session"], counts["assignment"]) == (5, 5)
     assert command("verify").stdout == "0 differences\n"
+
+
+@pytest.mark.sqlite_only
+def test_standard_input_is_read_from_where_it_is(settings: Settings, tmp_path: Path) -> None:
+    """A script may have read the first line."""
+    file = tmp_path / "world.jsonl"
+    file.write_bytes(b"not for the import\n" + b"\n".join(lines(catalogue())))
+    care = {"CARE_ENV": "development", "CARE_DATABASE_URL": settings.database}
+
+    with file.open() as standard_input:
+        done = subprocess.run(
+            ["sh", "-c", f"read -r first; {sys.executable} -m app import -"],
+            stdin=standard_input,
+            capture_output=True,
+            text=True,
+            env={**os.environ, **care},
+        )
+
+    assert (done.returncode, done.stdout) == (0, "2 modules, 3 books\n")
 
 
 def test_an_empty_file_imports_nothing(command: Command, settings: Settings, tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from app.db.admin.migrate import newest_version
 from app.db.sql import Steps
 from app.db.statements.usage import (
     Counted,
+    StoredUsage,
     adding_minutes,
     adding_usage,
     day_of,
@@ -25,6 +26,7 @@ from app.http.paths import (
     PATHS,
 )
 from app.settings import Settings
+from app.usage.report import State, report_of
 from tests.callers import run_write
 from tests.cli.conftest import Command, assert_rejected
 from tests.factories import DAY
@@ -134,6 +136,18 @@ def test_days_on_which_the_service_did_not_run_make_the_state_unknown(
 
 
 @pytest.mark.sqlite_only
+def test_a_day_that_has_just_begun_is_not_known_without_a_counted_minute() -> None:
+    """A complete day may miss an hour."""
+    counted = minutes_between(datetime(2026, 11, 1, tzinfo=UTC), datetime(2026, 11, 15, tzinfo=UTC))
+    path = GET_CAREGIVER_ASSIGNMENT
+
+    report = report_of(StoredUsage([], counted), datetime(2026, 11, 21, 0, 50, tzinfo=UTC), 1, [path])
+
+    assert [(part.state, part.verdict) for part in report.parts] == [
+        (State.NOT_KNOWN, "not known: no calls were counted on these days yet")
+    ]
+
+
 def test_the_five_newest_gaps_are_listed(command: Command, settings: Settings, now: datetime) -> None:
     days = [midnight(now) - number * DAY for number in range(8, 0, -1)]
     hour, end = timedelta(hours=1), now + timedelta(minutes=2)

@@ -109,7 +109,7 @@ INVALID = (
     f"client\t2\tgone\t{NOW_TEXT}",
     f"caregiver\t2\terased\t{NOW_TEXT}",
     f"friend\t2\tdisabled\t{NOW_TEXT}",
-    f"client\t{2**63}\terased\t{NOW_TEXT}",
+    f"client\t{2**63 - 1}\terased\t{NOW_TEXT}",  # after which there is no id
     f"client\t-2\terased\t{NOW_TEXT}",
 )
 

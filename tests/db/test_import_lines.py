@@ -187,6 +187,7 @@ RELATED: list[tuple[Record, str]] = [
     (a_caregiver(NEW, userName="caregiver-1"), "userName: exists already"),
     (a_client(NEW, userName="client-2"), "userName: exists already"),
     (a_client(NEW, opptId="OPPT-2"), "opptId: exists already"),
+    (a_client(NEW, opptId="erased-1"), "opptId: can only be that of an erased client"),
     (a_book(NEW, moduleId=77), "moduleId: 77 does not exist before this line"),
     (a_session(NEW, caregiver=77), "caregiverId: 77 does not exist before this line"),
     (a_session(NEW, client=77), "clientId: 77 does not exist before this line"),

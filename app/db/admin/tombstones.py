@@ -24,7 +24,7 @@ from app.db.sql import (
     only_on_postgresql,
     text_parameter,
 )
-from app.db.tables import PEOPLE, TOMBSTONE, TombstoneState
+from app.db.tables import MAX_ID, PEOPLE, TOMBSTONE, TombstoneState
 
 Person = tuple[str, int]  # role and id
 ROLES = {kind.upper(): table for kind, table in PEOPLE.items()}
@@ -168,7 +168,7 @@ def read_line(words: list[str], now: datetime) -> tuple[Person, Mark]:
         words = ["client", words[0], "erased", *(words[1:] or [moment_as_text(now)])]
     role, person, state, text = words
     mark = Mark(TombstoneState(state.upper()), datetime.fromisoformat(text))
-    is_id = person.isascii() and person.isdigit() and int(person) < 2**63
+    is_id = person.isascii() and person.isdigit() and int(person) < MAX_ID
     if not is_id or mark.moment.tzinfo is None or role.upper() not in ROLES:
         raise ValueError
     if mark.state is TombstoneState.ERASED and role != "client":

@@ -88,7 +88,7 @@ class ChangeRejected(Exception):
 def changing_row(collected: ImportRows, row: RecordedRow, found: StoredRow) -> Steps[None]:
     check_fixed(row, found)
     if row.kind == "client" and row.members["opptId"] != found.members["opptId"]:
-        collected.require_unique("client", "opptId", row.members["opptId"])
+        collected.require_identifier(row.id, row.members["opptId"])
     values = {"row": row.id, "caregiver": row.members.get("caregiverId"), **values_of(row)}
     yield CHANGE_ROW[row.kind], values
     if row.kind == "book" and row.members["name"] != found.members["name"]:

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from sqlalchemy import Table
 
 from app.db.answers import Answer, as_document
-from app.db.facts import facts_of, member_of
+from app.db.facts import ERASED, facts_of, is_of_erased, member_of
 from app.db.interchange.import_format import (
     IMPORT_LINE,
     AnswerSetLine,
@@ -145,10 +145,16 @@ class ImportRows:
             raise LineRejected(f"{member}: exists already")
         taken.add(value)
 
+    def require_identifier(self, client: int, oppt_id: str) -> None:
+        """Another client gets an identifier of an erased one when they are erased."""
+        if is_of_erased(oppt_id) and oppt_id != f"{ERASED}{client}":
+            raise LineRejected("opptId: can only be that of an erased client")
+        self.require_unique("client", "opptId", oppt_id)
+
     def add_person(self, line: CaregiverLine | ClientLine) -> Values:
         self.require_unique(line.kind, "userName", line.user_name)
         if isinstance(line, ClientLine):
-            self.require_unique(line.kind, "opptId", line.oppt_id)
+            self.require_identifier(line.id, line.oppt_id)
         return {"is_disabled": (line.kind, line.id) in self.disabled}
 
     def add_parts_of_book(self, line: BookLine) -> None:
