@@ -204,7 +204,7 @@ async def connect(webhook: Webhook) -> tuple[asyncio.StreamReader, asyncio.Strea
 
 async def look_up(host: str, port: int) -> list[tuple[Any, ...]]:
     """A lookup cannot be cancelled, and takes half a minute while no name server answers. At its end the
-    event loop waits for its own threads, so this one has a thread for which nobody waits."""
+    event loop waits for its own threads, so this one runs in a thread that is not awaited."""
     found: Future[list[tuple[Any, ...]]] = Future()
 
     def run() -> None:
