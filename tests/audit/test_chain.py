@@ -1,6 +1,7 @@
 """Promise: audit records are append-only, and the hash chain shows every other change."""
 
 import asyncio
+from contextlib import AsyncExitStack
 from datetime import datetime
 
 import pytest
@@ -222,6 +223,33 @@ def test_a_record_that_is_committed_late_is_sealed(database_url: str) -> None:
     asyncio.run(run())
     assert raw.run(database_url, "SELECT last_record_id, record_count FROM audit_seal") == [(3, 3)]
     assert verified(database_url).faults == []
+
+
+@pytest.mark.parametrize("kind", ["postgresql"], indirect=True)
+def test_records_are_sealed_although_some_transaction_always_adds_records(
+    database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A seal waits only for the transactions that were open when it began."""
+    monkeypatch.setattr("app.care.audit.MAX_WAITS", 200)
+
+    async def run() -> None:
+        db = await open_database(database_url)
+        opened = AsyncExitStack()
+        await opened.enter_async_context(uncommitted(database_url, recording(records(1))))
+        await db.write(recording(records(1)))
+        sealed = asyncio.create_task(seal(db, NOW))
+        while not sealed.done():
+            following = AsyncExitStack()
+            await following.enter_async_context(uncommitted(database_url, recording(records(1))))
+            await opened.aclose()
+            opened = following
+        await opened.aclose()
+        await sealed
+        await db.close()
+
+    asyncio.run(run())
+    verdict = verified(database_url)
+    assert (verdict.seals, verdict.faults) == (1, [])
 
 
 def test_records_are_sealed_during_a_vacuum(database_url: str) -> None:

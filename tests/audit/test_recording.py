@@ -128,6 +128,7 @@ def test_a_record_contains_only_the_answer_sets_of_the_viewer(gateway: Gateway) 
         (f"{{ assignments(first: 1) {{ nodes {{ {ANSWERS} }} }} }}", []),
         (f"{{ sessions {{ nodes {{ assignments(first: 1) {{ nodes {{ {ANSWERS} }} }} }} }} }}", [OF_2]),
         (f"{{ clients(first: 1) {{ nodes {{ {SCORES} }} }} }}", []),
+        ("{ submissions(first: 1) { nodes { answers { answer } } } }", [OF_2]),
     ],
 )
 def test_only_rows_of_the_page_are_recorded(gateway: Gateway, question: str, about: list[Any]) -> None:

@@ -133,21 +133,26 @@ def test_a_removal_takes_several_batches(database_url: str, monkeypatch: pytest.
     assert remaining(database_url)[:2] == ([16, 17], [6, 7])
 
 
+@pytest.mark.parametrize("by_other", [8, 15], ids=["which goes on", "which has ended"])
 def test_a_removal_beside_another_one_reports_no_fault(
-    database_url: str, monkeypatch: pytest.MonkeyPatch
+    database_url: str, monkeypatch: pytest.MonkeyPatch, by_other: int
 ) -> None:
     """The other one removes what this one has not verified yet."""
+    monkeypatch.setattr("app.db.audit.removing.MAX_SEALED", 4)
     monkeypatch.setattr("app.events.retention.MAX_VERIFIED", 2)
     seal_five_old_and_one_new(database_url)
 
     async def run() -> int:
         db = await open_database(database_url)
-        steps = removing_expired(db, PERIOD, NOW)
+        steps, other = [removing_expired(db, PERIOD, NOW) for _ in range(2)]
         await anext(steps)
-        other = sum([count async for _, count in removing_expired(db, PERIOD, NOW)])
+        count = 0
+        while count < by_other:
+            count += (await anext(other))[1]
         assert [count async for _, count in steps if count] == []
+        count += sum([count async for _, count in other])
         await db.close()
-        return other
+        return count
 
     assert asyncio.run(run()) == 15
     assert verified(database_url).faults == []

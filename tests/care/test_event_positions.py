@@ -24,7 +24,7 @@ from app.care.subscriptions import (
 )
 from app.db.drivers.interface import Database
 from app.db.reader.selection import AccessScope
-from app.db.sql import Repeatable
+from app.db.sql import Repeatable, Steps
 from app.db.statements.retention import REMOVE_EVENTS, marking_removed
 from app.events.deliveries import updating
 from tests.callers import load
@@ -115,6 +115,25 @@ def test_events_that_wait_are_received_in_several_reads(url: str) -> None:
         return subscriber.received
 
     assert with_database(url, use) == list(range(1, SESSIONS + 1))
+
+
+@only_postgresql
+def test_many_events_of_a_long_transaction_are_received_in_several_reads(url: str) -> None:
+    def assigning_each() -> Steps[None]:
+        for session in range(1, SESSIONS):
+            yield from assign(session)
+
+    async def use(db: Database) -> list[int]:
+        subscriber = Subscriber(db)
+        await subscriber.start()
+        async with uncommitted(url, assigning_each()):
+            await db.write(assign(SESSIONS))
+            await subscriber.poll()
+        for _ in range(SESSIONS):
+            await subscriber.poll(most=1)
+        return subscriber.received
+
+    assert with_database(url, use) == [SESSIONS, *range(1, SESSIONS)]
 
 
 @only_postgresql

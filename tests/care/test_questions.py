@@ -107,6 +107,8 @@ def test_an_answer_of_the_wrong_kind_is_rejected_with_what_it_must_be(kind: str,
         (None, 12_345_678.0, "12345679", "at most 12345678"),
         (1_000_000.0, None, "999999.5", "at least 1000000"),
         (None, -1.0, "-999999999999999", None),
+        (-10.0, 0.0, "0", None),
+        (-10.0, 0.0, "5", "at most 0"),
         (1.0, None, "999999999999999", None),
     ],
 )

@@ -125,11 +125,12 @@ def test_verify_finds_no_differences_in_correct_counters(command: Command, setti
 
 @starting_with(a_world)
 @pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
-def test_verify_reports_a_damaged_file_in_one_line(command: Command, settings: Settings) -> None:
+@pytest.mark.parametrize("table", ["alembic_version", "assignment"])
+def test_verify_reports_a_damaged_file_in_one_line(command: Command, settings: Settings, table: str) -> None:
     [(page, size)] = raw.run(
         settings.database,
         "PRAGMA wal_checkpoint(TRUNCATE)",
-        "SELECT rootpage, page_size FROM sqlite_schema, pragma_page_size WHERE name = 'assignment'",
+        f"SELECT rootpage, page_size FROM sqlite_schema, pragma_page_size WHERE name = '{table}'",
     )
     with sqlite_path(settings.database).open("r+b") as file:
         file.seek((page - 1) * size)

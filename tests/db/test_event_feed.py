@@ -96,6 +96,21 @@ def test_a_feed_that_is_cancelled_at_the_moment_of_a_change_ends(url: str) -> No
     assert asyncio.run(run())
 
 
+@pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
+def test_more_events_than_one_poll_reads_are_notified_without_a_pause(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("app.db.drivers.event_feed.BATCH_SIZE", 2)
+    monkeypatch.setattr("app.db.drivers.event_feed.PAUSE_SECONDS", 2 * TIMEOUT)
+
+    async def run() -> list[Any]:
+        async with followed(url) as (db, notifications, _):
+            await db.write(inserting_events(1, 1, 1, [1, 2, 3, 4, 5]))
+            return [await soon(notifications.get()) for _ in range(3)]
+
+    assert asyncio.run(run()) == [[(1, 1)] * 2, [(1, 1)] * 2, [(1, 1)]]
+
+
 def test_events_of_another_process_are_notified(url: str) -> None:
     async def run() -> list[Any]:
         async with followed(url) as (_, notifications, _):

@@ -379,13 +379,18 @@ STOPPED = "connection to the remote node worker-1.internal:5432 failed"
 WORKER_STOPS = (
     "CREATE FUNCTION stopped() RETURNS boolean LANGUAGE plpgsql IMMUTABLE AS $$ BEGIN"
     f" RAISE EXCEPTION USING ERRCODE = '08006', MESSAGE = '{STOPPED}' || chr(10) || 'more'; END $$",
-    "ALTER TABLE audit_seal RENAME TO seal",
-    "CREATE VIEW audit_seal AS SELECT * FROM seal WHERE stopped()",
+    "ALTER TABLE {0} RENAME TO stored",
+    "CREATE VIEW {0} AS SELECT * FROM stored WHERE stopped()",
 )
 
 
 @pytest.mark.parametrize("kind", ["postgresql"], indirect=True)
-def test_a_check_that_needs_a_worker_which_is_down_says_so(diagnose: Diagnose, settings: Settings) -> None:
-    raw.run(settings.database, *WORKER_STOPS)
+@pytest.mark.parametrize(
+    ("table", "about"), [("audit_seal", "audit trail"), ("alembic_version", "migrations")]
+)
+def test_a_check_that_needs_a_worker_which_is_down_says_so(
+    diagnose: Diagnose, settings: Settings, table: str, about: str
+) -> None:
+    raw.run(settings.database, *(statement.format(table) for statement in WORKER_STOPS))
 
-    assert diagnose("audit trail") == [("failed", f"the database does not allow the check: {STOPPED}")]
+    assert diagnose(about) == [("failed", f"the database does not allow the check: {STOPPED}")]

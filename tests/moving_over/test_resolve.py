@@ -152,6 +152,23 @@ def test_ids_that_both_services_gave_away_have_a_way_out(pair: Pair) -> None:
     assert rows["assignment", 2] == before["assignment", 2]
 
 
+def test_several_submissions_with_taken_ids_get_others(pair: Pair) -> None:
+    """Submissions 1 and 2 are of assignments 1 and 2 here, and of 3 and 4 in the old service."""
+    pair.import_first()
+    on(pair, "new", *(partial(submitting("0"), number=each) for each in (1, 2)))
+    on(pair, "old", *(partial(submitting("1"), number=each) for each in (3, 4)))
+    recording = pair.record()
+
+    resolved = resolve(pair, "take-old", recording, "assignment:3", "assignment:4")
+
+    assert resolved == (0, ["2 conflicts resolved"])
+    rows, old = rows_of(pair.new), rows_of(pair.old)
+    for key in (("assignment", 3), ("assignment", 4)):
+        assert without_ids(shown(rows, key)) == without_ids(shown(old, key))
+    sets = raw.run(pair.new, "SELECT assignment_id FROM answer_set ORDER BY assignment_id")
+    assert [row[0] for row in sets] == [1, 2, 3, 4]
+
+
 def test_homework_of_a_session_that_was_closed_here(pair: Pair) -> None:
     pair.import_first()
     on(pair, "new", partial(closing, number=1))

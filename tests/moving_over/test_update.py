@@ -21,6 +21,7 @@ from tests.care.actions import (
     a_catalogue,
     assigning,
     giving,
+    reopening,
     saving,
     sessions_with_homework,
     submitting,
@@ -329,6 +330,20 @@ def test_what_is_gone_is_listed_and_withdrawn_only_with_the_option(pair: Pair) -
     assert removed == (0, ["removed\tassignment\t2", "1 removed, 0 conflicts"])
     assert pair.run("legacy", "reconcile", recording)[0] == 0
     assert [row[0] for row in raw.run(pair.new, "SELECT kind FROM event")] == ["WITHDRAWN"]
+
+
+def test_the_score_of_a_session_is_not_of_a_removed_assignment(pair: Pair) -> None:
+    """A submission of a later assignment was removed. The earlier assignment is submitted afterwards."""
+    on(pair, "old", partial(submitting("3"), number=2))
+    pair.import_first()
+    on(pair, "old", partial(reopening, number=2), partial(withdrawing, number=2))
+    assert pair.update(pair.record())[1] == ["removed\tassignment\t2", "1 removed, 0 conflicts"]
+
+    on(pair, "new", partial(submitting("2"), number=1))
+
+    counters = "SELECT completed_assignment_count, last_assignment_score FROM session WHERE id = 1"
+    assert [tuple(row) for row in raw.run(pair.new, counters)] == [(1, 2)]
+    assert run_read(pair.new, differences()) == []
 
 
 def test_what_is_gone_is_removed_once_and_restored_if_it_is_there_again(pair: Pair) -> None:

@@ -281,6 +281,19 @@ def test_a_retry_succeeds_after_the_session_was_closed(world: Gateway) -> None:
     assert stored(world) == once
 
 
+def test_a_retry_succeeds_after_a_book_was_retired(world: Gateway) -> None:
+    put(world)
+    retired = "UPDATE book SET retire_date = '2026-11-20T09:00:00.000000Z' WHERE id = 2"
+    raw.run(world.settings.database, retired)
+    once = stored(world)
+
+    put(world)
+
+    other = world.as_caregiver(1).put(ASSIGNMENTS, json=homework(bookIds=[2]))
+    assert rejection_of(other) == (404, "book not found: bookIds[0]")
+    assert stored(world) == once
+
+
 # --- who else assigns ------------------------------------------------------------------------------
 
 

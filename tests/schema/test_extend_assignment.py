@@ -13,7 +13,7 @@ from tests.callers import Gateway
 from tests.database_rows import Stored, added, added_events, changed, stored
 from tests.factories import DAY, HOUR, NOW, an_assignment
 from tests.rest_compat.legacy import ASSIGNMENTS
-from tests.schema.changing import a_world_to_change, change
+from tests.schema.changing import a_world_to_change, change, check_refusals
 from tests.schema.worlds import global_id
 
 EXTENDED = "assignment { legacyId startDate endDate status attempt lateness { state seconds } }"
@@ -114,6 +114,18 @@ def test_an_extension_to_the_same_end_writes_nothing(world: Gateway) -> None:
 
     assert response["assignment"]["endDate"] == "2026-11-26T09:00:00Z"
     assert stored(world) == before
+
+
+@pytest.mark.sqlite_only
+def test_an_assignment_without_an_end_date_is_bounded_by_its_start(world: Gateway) -> None:
+    """It starts on 2026-11-12T09:00:00Z."""
+    earlier = "2026-11-12T08:59:59.999999Z"
+    end = {"end": ({"endDate": earlier}, "UNREADABLE", "endDate", "endDate is before the current end")}
+    outside = "remindDates must lie between startDate and endDate"
+    reminder = {"reminder": ({"remindDates": [earlier]}, "UNREADABLE", "remindDates.0", outside)}
+
+    check_refusals(world, "extendAssignment", {"assignmentId": "11"}, end)
+    check_refusals(world, "setReminders", {"assignmentId": "11"}, reminder)
 
 
 @pytest.mark.sqlite_only
