@@ -308,6 +308,24 @@ def test_known_keys_work_while_the_issuer_fails(open_with: Opening, issuer: Issu
     assert not keys_of(gateway).is_failing  # the next failure is logged and exported again
 
 
+def test_each_outage_of_the_issuer_is_logged_and_ends_with_the_same_keys(
+    open_with: Opening, issuer: Issuer, caplog: pytest.LogCaptureFixture
+) -> None:
+    gateway = open_with(token_key="", token_jwks=issuer.url)
+    ticks, states = ticks_of(gateway), []
+    for status in (500, 500, 200, 500, 200):
+        issuer.status = status
+        ticks.pass_(KEY_SET_PAUSE)
+        assert_refused(gateway, f"bearer {signed(caregiver(), NEW, 'new')}", 401, BAD)
+        states.append(keys_of(gateway).is_failing)
+    outages = [record for record in caplog.records if record.name == "care.auth"]
+    issuer.publish(jwk(NEW, "old"))
+    ticks.pass_(KEY_SET_SECONDS + KEY_SET_GRACE + 1)
+
+    assert_refused(gateway, f"bearer {signed(caregiver(), OLD, 'old')}", 401, BAD)  # waits for the new key
+    assert (states, len(outages)) == ([True, True, False, True, False], 2)
+
+
 def test_known_keys_work_while_the_issuer_is_unreachable(open_with: Opening) -> None:
     with serving_issuer(jwk(OLD, "old")) as issuer:
         gateway = open_with(token_key="", token_jwks=issuer.url)

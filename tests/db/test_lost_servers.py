@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from app.db.drivers.connections import Primary
+from app.db.drivers.connections import OTHER_DATA, Primary
 from app.db.drivers.factory import open_database
 from app.db.drivers.hosts import Host, asyncpg, connect_to_host
 from app.db.drivers.interface import Database, DatabaseError, DatabaseUnavailable, OutcomeUnknown, reason_of
@@ -358,6 +358,30 @@ def test_a_change_to_a_newer_server_closes_every_connection_to_the_former_one(da
         return before, after
 
     assert asyncio.run(use()) == ([False] * 3, [True, True, True, False])
+
+
+def test_a_host_with_older_data_is_logged_once_for_each_server_in_use(
+    database_url: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def use() -> str:
+        primary = Primary(database_url)
+        [(name, address)] = primary.addresses
+        old, first, second = [await connect_to_host(name, address, 10) for _ in range(3)]
+        old = old._replace(name="old:5432")
+        for number, host in enumerate((first, second), start=1):  # as after one failover, and another
+            promoted = host.server._replace(timeline=old.server.timeline + number)
+            in_use = host._replace(server=promoted)
+            primary.use(in_use)
+            for _ in range(2):
+                assert primary.choose([in_use, old]) == in_use
+        for each in (old, second):
+            await each.connection.close()
+        return str(old)
+
+    old = asyncio.run(use())
+
+    message = f"{old} {OTHER_DATA}; to use it, restart the process"
+    assert caplog.messages == [message] * 2
 
 
 def test_a_fault_does_not_end_the_watch_over_the_hosts(

@@ -159,6 +159,20 @@ def test_a_request_in_many_small_pieces_is_answered(edge: Edge) -> None:
     assert (after_continue.body, in_chunks.body) == (one.body, one.body)
 
 
+def test_each_request_on_a_connection_is_checked_before_its_body(edge: Edge) -> None:
+    expecting, too_long = (
+        request("PUT", ASSIGNMENTS, JSON, AUTHORIZATION, b"content-length: %d\r\n" % length, expect)
+        for length, expect in ((len(BODY), b"expect: 100-continue\r\n"), (64 * MIB, b""))
+    )
+
+    with edge.connection() as connection:
+        statuses = [connection.fetch(data).status for data in (expecting, BODY) * 2]
+        rejected = connection.fetch(too_long)
+
+    assert statuses == [100, 200] * 2
+    assert (rejected.status, rejected.message) == (413, LONG_LEGACY)
+
+
 def test_a_client_of_http_1_0_gets_no_interim_response(edge: Edge) -> None:
     """It would take it for the response."""
     expecting = request(

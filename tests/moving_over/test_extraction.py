@@ -211,6 +211,16 @@ GAPS: dict[str, tuple[Change, dict[Gap, list[str]]]] = {
         ),
         {Gap.ANSWERS: ["assignment 5"]},
     ),
+    "the answers of a list after its assignment was requested": (
+        several(
+            item(5, answers=[]),
+            lambda lines: lines.insert(0, {
+                "path": f"{PATHS['caregiver']}/5", "userName": "caregiver-2",
+                "answer": orjson.loads(lines[4]["answer"])["content"][0],
+            }),
+        ),
+        {},
+    ),
     "nothing": (lambda lines: None, {}),
 }  # fmt: skip
 
@@ -262,16 +272,23 @@ def test_an_unreadable_response_is_rejected_with_line_and_member(
     assert str(error.value) == f"{file}, {sentence}"
 
 
-def test_a_local_time_that_a_clock_change_skips_is_invalid(tmp_path: Path, complete: list[Line]) -> None:
+@pytest.mark.parametrize(
+    ("zone", "moment"),
+    [("Europe/Berlin", "2026/03/29 02:30"), ("Australia/Lord_Howe", "2026/10/04 02:15")],
+    ids=["an hour", "half an hour"],
+)
+def test_a_local_time_that_a_clock_change_skips_is_invalid(
+    tmp_path: Path, complete: list[Line], zone: str, moment: str
+) -> None:
     lines, file = deepcopy(complete), tmp_path / "recording.jsonl"
-    item(1, startDate="2026/03/29 02:30")(lines)
+    item(1, startDate=moment)(lines)
 
-    found = [extracted(file, lines, zone).gaps[Gap.ASIDE] for zone in ("UTC", "Europe/Berlin")]
+    found = [extracted(file, lines, name).gaps[Gap.ASIDE] for name in ("UTC", zone)]
 
     assert [list(texts) for texts in found] == [
         [],
         [
-            "assignment 4, line 1, item 1: startDate is text: is skipped by a clock change in Europe/Berlin: "
+            f"assignment 4, line 1, item 1: startDate is text: is skipped by a clock change in {zone}: "
             "is CARE_TIME_ZONE that of the old service?"
         ],
     ]

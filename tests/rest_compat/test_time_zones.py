@@ -18,6 +18,7 @@ from tests.factories import NOW, a_session, a_world, an_assignment
 from tests.rest_compat.legacy import ASSIGNMENTS, SESSIONS, homework, rejection_of
 
 BERLIN, NEW_YORK = "Europe/Berlin", "America/New_York"
+LORD_HOWE = "Australia/Lord_Howe"  # whose clocks change by half an hour
 
 
 @contextmanager
@@ -104,6 +105,12 @@ READ = {
         ("2026/11/01", "01:30"): utc(2026, 11, 1, 5, 30),
         ("2026/11/01", "02:00"): utc(2026, 11, 1, 7, 0),
     },
+    LORD_HOWE: {
+        ("2026/10/04", "01:59"): utc(2026, 10, 3, 15, 29),
+        ("2026/10/04", "02:30"): utc(2026, 10, 3, 15, 30),
+        ("2026/04/05", "01:30"): utc(2026, 4, 4, 14, 30),  # 01:30 to 01:59 come twice
+        ("2026/04/05", "02:00"): utc(2026, 4, 4, 15, 30),
+    },
 }
 
 
@@ -139,6 +146,7 @@ def test_local_times_of_homework_are_read_in_the_zone(settings: Settings, zone: 
 SKIPPED = {
     BERLIN: [("2026/03/29", "02:00"), ("2026-03-29", "02:30"), ("2026/03/29", "02:59")],
     NEW_YORK: [("2026/03/08", "02:00"), ("2026/03/08", "02:59")],
+    LORD_HOWE: [("2026/10/04", "02:00"), ("2026/10/04", "02:15"), ("2026/10/04", "02:29")],
 }
 
 

@@ -121,6 +121,20 @@ def test_another_request_with_the_same_key_is_rejected(world: Gateway, other: di
     assert whole(assign(world)) == again(first)
 
 
+@pytest.mark.sqlite_only
+def test_another_operation_of_the_same_document_is_another_request(world: Gateway) -> None:
+    operations = [ASSIGN.replace("mutation", f"mutation {name}", 1) for name in ("A", "B")]
+    body = {**assigning(), "query": " ".join(operations)}
+    first = post(world.as_caregiver(1), {**body, "operationName": "A"})
+    once = stored(world)
+
+    other = post(world.as_caregiver(1), {**body, "operationName": "B"})
+
+    assert is_refused(other, 422, "IDEMPOTENCY_CONFLICT", OTHER_REQUEST)
+    assert stored(world) == once
+    assert whole(post(world.as_caregiver(1), {**body, "operationName": "A"})) == again(first)
+
+
 def test_keys_are_separate_per_viewer_and_contract(world: Gateway) -> None:
     """Caregiver 1 and client 1 have the same id."""
     put = {

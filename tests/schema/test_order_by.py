@@ -183,6 +183,30 @@ def test_one_list_can_be_selected_in_two_orders(listed: Gateway) -> None:
         }
 
 
+@pytest.mark.parametrize(
+    ("field", "type_name", "order", "ids"),
+    [
+        ("assignments", "AssignmentOrder", "DUE_SOONEST", ["104", "101"]),
+        ("sessions", "SessionOrder", "STARTS_SOONEST", ["14", "10"]),
+    ],
+)
+def test_a_list_can_be_requested_again_in_another_order(
+    listed: Gateway, field: str, type_name: str, order: str, ids: list[str]
+) -> None:
+    """Each order has cursors with another column."""
+    query = f"""query($order: {type_name}, $after: String) {{
+        {field}(first: 1, orderBy: $order, after: $after) {{
+            nodes {{ legacyId }} pageInfo {{ endCursor }} }} }}"""
+    client, newest = listed.as_client(3), [{"assignments": "112", "sessions": "14"}[field]]
+    # The third request uses what was prepared for the order of the second.
+    for requested, expected in ((None, newest), ("NEWEST", newest), (order, ids), (order, ids)):
+        after = None
+        for legacy_id in expected:
+            page = client.data(query, order=requested, after=after)[field]
+            assert page["nodes"] == [{"legacyId": legacy_id}]
+            after = page["pageInfo"]["endCursor"]
+
+
 OTHER_ORDER = "after is a cursor of this list in another order"
 NO_CURSOR = "after is not a cursor of this list"
 FIELDS = {

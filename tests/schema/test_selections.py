@@ -51,6 +51,22 @@ def test_equivalent_documents_get_the_same_response(standing: Gateway, query: st
     }
 
 
+def test_a_repeated_document_uses_the_current_variables_of_its_fragments(standing: Gateway) -> None:
+    query = """query($more: Boolean!, $first: Int!) { session(id: 1) { ...part } }
+        fragment part on Session { title @include(if: $more) client @include(if: $more) { name }
+            ... @skip(if: $more) { chatId } assignments(first: $first) { nodes { legacyId } } }"""
+    parts = {
+        True: {"title": "Session 1", "client": {"name": "Zoë Client 1"}},
+        False: {"chatId": "chat-1"},
+    }
+    newest = [{"legacyId": "7"}, {"legacyId": "2"}]
+
+    for more, first in ((True, 1), (False, 1), (True, 1), (True, 2), (False, 2), (False, 1)):
+        response = standing.as_client(1).data(query, more=more, first=first)
+
+        assert response == {"session": {**parts[more], "assignments": {"nodes": newest[:first]}}}
+
+
 def test_aliases_name_the_members_of_the_response(standing: Gateway) -> None:
     query = """{ mine: session(id: 1) { a: title b: title who: client { c: name } other: client { id }
         kind: __typename } missing: node(id: "1") { id } }"""

@@ -35,10 +35,14 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 
 @pytest.fixture
 def worker(clock: Clock) -> Any:
+    return a_worker()
+
+
+def a_worker() -> Any:
     """Its process is not started: the test answers the pings."""
     config = Config(Starlette(), log_config=None, timeout_worker_healthcheck=HEALTHCHECK_SECONDS)
     worker = cast(Any, Worker(config, []))
-    worker.deadline = clock() + START_SECONDS
+    worker.deadline = listener.monotonic() + START_SECONDS
     return worker
 
 
@@ -66,6 +70,30 @@ def test_a_worker_that_starts_has_longer(worker: Any, clock: Clock) -> None:
 
     clock.now += 1
     assert worker.fault() == f"did not start within {START_SECONDS} s"
+
+
+@pytest.mark.usefixtures("clock")
+@pytest.mark.parametrize("have_served", [[True, True], [True, False], [False, True]])
+def test_workers_that_served_and_end_together_are_replaced(
+    have_served: list[bool], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A worker that ended before it served waits until another one serves."""
+    started: list[Worker] = []
+    monkeypatch.setattr(Worker, "start", lambda worker: started.append(worker))  # starts no process
+    killed = SimpleNamespace(exitcode=-signal.SIGKILL, pid=1, kill=lambda: None, join=lambda: None)
+    workers = Workers(Config(Starlette(), log_config=None), [])
+    ended = [a_worker() for _ in have_served]
+    workers.processes = [*ended]
+    for each, has_served in zip(ended, have_served, strict=True):
+        answer(each, has_served)
+        assert each.fault() == ""  # reads the answer
+        each.process = killed
+
+    workers.keep_subprocess_alive()
+
+    assert [each not in ended for each in workers.processes] == have_served
+    assert started == [each for each in workers.processes if each not in ended]
+    assert not workers.should_exit.is_set()
 
 
 def test_the_supervisor_forwards_a_second_signal_once(monkeypatch: pytest.MonkeyPatch) -> None:
