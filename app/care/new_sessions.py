@@ -133,8 +133,7 @@ def shift(moment: datetime, days: int, zone: ZoneInfo) -> datetime:
     """The same local time some days later. Returns the first of two if clocks go back on that day."""
     if days == 0:
         return moment
-    local = moment.astimezone(zone)
-    shifted = (local.replace(tzinfo=None) + timedelta(days=days)).replace(tzinfo=zone, fold=0)
+    shifted = moment.astimezone(zone) + timedelta(days=days)  # of the local time, and the first of two
     found = shifted.astimezone(UTC)
     # A local time that does not exist is converted to another one.
     if found.astimezone(zone).replace(tzinfo=None) != shifted.replace(tzinfo=None):

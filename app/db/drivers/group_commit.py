@@ -137,7 +137,6 @@ class Writer:
             while group:
                 write = group.popleft()
                 if write.future.cancelled():  # its caller was cancelled
-                    write.steps.close()
                     continue
                 done.append(write)
                 self.run_write(connection, write, is_single)
