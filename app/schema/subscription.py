@@ -45,7 +45,9 @@ class ReminderDue:
     moment: datetime = field(
         description="Time of the event: soon after `remindDate`, or later if the dispatcher was stopped."
     )
-    reminder: assignment_types.Reminder | None = field(description="The reminder; null if it was replaced.")
+    reminder: assignment_types.Reminder | None = field(
+        description="The reminder; null if it was replaced or its assignment withdrawn."
+    )
     assignment: assignment_types.Assignment | None = field(
         description="The assignment in its current state; null if it was withdrawn."
     )
