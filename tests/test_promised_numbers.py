@@ -3,7 +3,7 @@
 Other tests use the constants themselves, so they would pass with any value.
 """
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from app.care import bounds, budgets, homework, new_sessions, questions
 from app.care import feedback as feedbacks
 from app.cli import serve
 from app.db.audit import recorder
+from app.db.moments import is_storable
 from app.events import deliveries, dispatcher, notifications, outbox, retention, webhook
 from app.http import idempotency
 from app.schema.transport import event_stream, subscriptions, websockets
@@ -24,6 +25,8 @@ from app.usage import counts
 DOCS = Path(__file__).parent.parent / "docs"
 SECOND, MINUTE, HOUR, DAY = (timedelta(seconds=n) for n in (1, 60, 3600, 86_400))
 KIB, MIB = 1024, 1024**2
+STORABLE = [year for year in range(1, 10_000) if is_storable(datetime(year, 7, 1, tzinfo=UTC))]
+YEARS = (STORABLE[0], STORABLE[-1])
 
 # A sentence of a page, what the code has, and what the sentence says.
 PROMISES: dict[str, list[tuple[str, Any, Any]]] = {
@@ -42,6 +45,7 @@ PROMISES: dict[str, list[tuple[str, Any, Any]]] = {
     "domain.md": [
         ("titles: 200 characters", bounds.MAX_TITLE, 200),
         ("descriptions, answers and feedback: 10,000", bounds.MAX_TEXT, 10_000),
+        ("moments: the years 1900 to 2999, in UTC", YEARS, (1900, 2999)),
         ("a request: 50 books, 50 reminders", (homework.MAX_BOOKS, homework.MAX_REMINDERS), (50, 50)),
         ("and 500 answers", questions.MAX_ANSWERS, 500),
         ("`repeat`: 1 to 52 sessions", new_sessions.MAX_SESSIONS, 52),
@@ -54,7 +58,10 @@ PROMISES: dict[str, list[tuple[str, Any, Any]]] = {
         ("A process counts 100 applications a day separately", counts.MAX_APPLICATIONS, 100),
         ("are kept for 400 days", counts.KEPT_DAYS, 400 * DAY),
     ],
-    "legacy-contract.md": [("for at least 24 hours", retention.IDEMPOTENCY_KEY_PERIOD / 2, 24 * HOUR)],
+    "legacy-contract.md": [
+        ("for at least 24 hours", retention.IDEMPOTENCY_KEY_PERIOD / 2, 24 * HOUR),
+        ("Years: 1900 to 2999, in UTC", YEARS, (1900, 2999)),
+    ],
     "limits.md": [
         ("A viewer may have 100 subscriptions per process", notifications.MAX_LISTENERS, 100),
         ("costs 32 points more for every full 1,024 bytes", budgets.POINTS_PER_STORED_KIB, 32),

@@ -42,8 +42,12 @@ class AssignmentChange:
 @strawberry.type(description="A reminder that is due.")
 class ReminderDue:
     id: ID = field(description="Id of the event. Pass the last one received as `after` to resume.")
-    moment: datetime = field(description="Time at which the reminder became due.")
-    reminder: assignment_types.Reminder | None = field(description="The reminder; null if it was replaced.")
+    moment: datetime = field(
+        description="Time of the event: soon after `remindDate`, or later if the dispatcher was stopped."
+    )
+    reminder: assignment_types.Reminder | None = field(
+        description="The reminder; null if it was replaced or its assignment withdrawn."
+    )
     assignment: assignment_types.Assignment | None = field(
         description="The assignment in its current state; null if it was withdrawn."
     )

@@ -36,6 +36,11 @@ def sent(response: Response) -> dict[str, str]:
     return {name: response.headers[name] for name in NAMES if name in response.headers}
 
 
+def preflight(gateway: Gateway, origin: str) -> Response:
+    headers = {"origin": origin, "access-control-request-method": "PUT"}
+    return gateway.as_anonymous().request("OPTIONS", ASSIGNMENTS, headers=headers)
+
+
 def test_both_dates_and_a_notice_page_are_sent(settings: Settings) -> None:
     page = "https://example.test/leaving?why=1"
     dated = {"legacy_deprecated": DEPRECATED, "legacy_sunset": SUNSET, "legacy_notice": page}
@@ -53,9 +58,12 @@ def test_both_dates_and_a_notice_page_are_sent(settings: Settings) -> None:
             gateway.as_caregiver(1).post_graphql("{ viewer { role } }"),
             gateway.as_anonymous().get("/readyz"),
             gateway.as_anonymous().get("/gateway/nowhere"),
+            preflight(gateway, "http://localhost:3000"),
+            preflight(gateway, "https://elsewhere.test"),
         ]
 
     assert [answer.status_code for answer in answers] == [200, 200, 200, 404, 200, 401, 405]
+    assert [answer.status_code for answer in others] == [200, 200, 404, 204, 403]
     links = [f'<{page}>; rel="{relation}"; type="text/html"' for relation in ("deprecation", "sunset")]
     for answer in answers:
         assert sent(answer) == {
@@ -63,7 +71,7 @@ def test_both_dates_and_a_notice_page_are_sent(settings: Settings) -> None:
             "sunset": "Sat, 31 Jul 2027 12:00:00 GMT",
             "link": ", ".join([SUCCESSOR, *links]),
         }
-    assert [sent(answer) for answer in others] == [{}, {}, {}]
+    assert [sent(answer) for answer in others] == [{}] * 5
     path, answer = LISTED.partition("?")[0], answers[0]
     openapi.assert_documented("GET", path, 200, answer.headers, answer.json())
 

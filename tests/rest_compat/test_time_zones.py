@@ -81,6 +81,39 @@ def test_moments_are_shown_as_local_times_of_the_zone(settings: Settings, zone: 
     assert [item["startDate"] for item in assignments[:-1]] == newest_first
 
 
+# --- years -----------------------------------------------------------------------------------------
+
+YEARS = "must lie between the years 1900 and 2999"
+LIMITS = {
+    BERLIN: {
+        ("startDate", "1900/01/01", "00:00"): (400, f"startDate {YEARS}"),
+        ("startDate", "1900/01/01", "01:00"): (200, None),
+        ("endDate", "3000/01/01", "00:59"): (200, None),
+        ("endDate", "3000/01/01", "01:00"): (400, f"endDate {YEARS}"),
+    },
+    NEW_YORK: {
+        ("startDate", "1899/12/31", "18:59"): (400, f"startDate {YEARS}"),
+        ("startDate", "1899/12/31", "19:00"): (200, None),
+        ("endDate", "2999/12/31", "18:59"): (200, None),
+        ("endDate", "2999/12/31", "19:00"): (400, f"endDate {YEARS}"),
+    },
+}
+
+
+@pytest.mark.once_on_postgresql
+@pytest.mark.parametrize("zone", LIMITS)
+def test_the_years_of_homework_are_counted_in_utc(settings: Settings, zone: str) -> None:
+    with service_in(zone, settings) as gateway:
+        results = {}
+        for member, date, time in LIMITS[zone]:
+            changed = {member: date, member.replace("Date", "Time"): time}
+            response = gateway.as_caregiver(1).put(ASSIGNMENTS, json=homework(bookIds=[1], **changed))
+            message = None if response.status_code == 200 else response.json()["message"]
+            results[member, date, time] = (response.status_code, message)
+
+    assert results == LIMITS[zone]
+
+
 # --- what is read ----------------------------------------------------------------------------------
 
 READ = {

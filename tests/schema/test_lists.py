@@ -64,6 +64,24 @@ def test_pages_by_offset(standing: Gateway) -> None:
     assert caller.data(PAGE, first=3, offset=2**31 - 1) == page(has_previous=True)
 
 
+def test_a_later_page_has_a_previous_page_even_if_nothing_precedes(standing: Gateway) -> None:
+    """Rows before the page are not searched for."""
+    query = """query($after: String, $offset: Int) {
+        assignments(status: COMPLETE, timeState: FUTURE, after: $after, offset: $offset) {
+            totalCount pageInfo { hasPreviousPage } } }"""
+    caller = standing.as_client(2)
+
+    found = [
+        caller.data(query, **arguments)["assignments"]
+        for arguments in ({}, {"offset": 0}, {"offset": 1}, {"after": in_base64("Assignment:before:9")})
+    ]
+
+    assert found == [
+        {"totalCount": 0, "pageInfo": {"hasPreviousPage": is_later}}
+        for is_later in (False, False, True, True)
+    ]
+
+
 def test_an_empty_list_is_an_empty_page(standing: Gateway) -> None:
     response = standing.as_client(2).data(
         "{ assignments(status: COMPLETE, timeState: FUTURE) { totalCount nodes { id } } }"

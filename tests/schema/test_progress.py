@@ -17,7 +17,7 @@ from tests.callers import Gateway, opened
 from tests.factories import NOW, a_session, a_world, an_assignment
 from tests.schema.rich_world import SESSION_BY_ID, WITHDRAWN, clients_of, naive, records
 from tests.schema.test_assign_homework import homework
-from tests.schema.worlds import global_id
+from tests.schema.worlds import global_id, refusal
 
 COUNTS = """assignmentCount completedAssignmentCount pendingAssignmentCount
     overdueAssignmentCount lateAssignmentCount"""
@@ -97,9 +97,7 @@ def test_a_client_without_homework_has_zero_progress(rich: Gateway) -> None:
 # --- selections ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "book", ["", "x", "0", "-1", "999", str(2**63), global_id("Session", 1), global_id("Book", 999)]
-)
+@pytest.mark.parametrize("book", ["0", "999", str(2**63), global_id("Book", 999)])
 def test_an_unknown_book_has_no_scores(rich: Gateway, book: str) -> None:
     query = """query($book: ID!) { sessions(first: 2) { nodes {
         scoreHistory(bookId: $book) { score } client { scoreHistory(bookId: $book) { score } } } } }"""
@@ -108,6 +106,18 @@ def test_an_unknown_book_has_no_scores(rich: Gateway, book: str) -> None:
 
     nothing: dict[str, Any] = {"scoreHistory": []}
     assert found["sessions"]["nodes"] == [nothing | {"client": nothing}] * 2
+
+
+@pytest.mark.parametrize("book", ["", "x", "-1", global_id("Session", 1)])
+def test_the_score_history_of_an_id_of_another_type_is_unreadable(rich: Gateway, book: str) -> None:
+    """It would be empty, which looks like a book without scores."""
+    of_session = "query($book: ID!) { session(id: 1) { scoreHistory(bookId: $book) { score } } }"
+    of_client = of_session.replace("scoreHistory", "client { scoreHistory") + " }"
+    error = refusal("UNREADABLE", "bookId must be the id of a book", "session", column=21)
+    caregiver = rich.as_caregiver(SESSION_BY_ID[1]["caregiverId"])
+
+    assert caregiver.graphql(of_session, book=book) == {"data": {"session": None}, "errors": [error]}
+    assert caregiver.graphql(of_client, book=book) == {"data": {"session": None}, "errors": [error]}
 
 
 def test_a_score_history_is_the_same_for_all_id_forms_and_aliases(rich: Gateway) -> None:

@@ -139,9 +139,9 @@ COUNTS = {
         5,
         1,
     ),
-    "scores of what names nothing": (
+    "scores of an unknown book": (
         "caregiver",
-        '{ clients { nodes { scoreHistory(bookId: "x") { score } } } }',
+        '{ clients { nodes { scoreHistory(bookId: "999") { score } } } }',
         2,
         1,
     ),

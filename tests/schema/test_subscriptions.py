@@ -1,6 +1,7 @@
 """A subscriber receives the events of own assignments once and in order, and the missed ones after a
 disconnect."""
 
+import asyncio
 from datetime import timedelta
 
 import pytest
@@ -11,6 +12,7 @@ from app.schema.types.scalars import global_id
 from tests.callers import Caller, Gateway
 from tests.db import raw
 from tests.db.overlapping import uncommitted
+from tests.events.conftest import dispatching
 from tests.factories import DAY, NOW, a_world, starting_with
 from tests.schema.listening import insert_event, listening, wait_for_subscription
 
@@ -200,6 +202,22 @@ def test_a_client_receives_due_reminders(gateway: Gateway, url: str) -> None:
         "assignment": {"legacyId": "2", "name": "Evening routine"},
     }
     assert (of_another["id"], of_another["reminder"]) == (event(3), None)
+
+
+@pytest.mark.sqlite_only
+def test_a_reminder_of_a_time_without_a_dispatcher_has_a_later_moment(gateway: Gateway, url: str) -> None:
+    asyncio.run(dispatching(gateway.settings, NOW + 2 * DAY))
+
+    with listening(gateway.as_client(1)) as listener:
+        listener.subscribe(DUE, after=event(1))
+        due = listener.receive_change()
+
+    assert due == {
+        "id": event(2),
+        "moment": "2026-11-23T09:00:00Z",
+        "reminder": {"id": global_id("Reminder", 1), "remindDate": "2026-11-22T09:00:00Z", "state": "SENT"},
+        "assignment": {"legacyId": "2", "name": "Evening routine"},
+    }
 
 
 @pytest.mark.sqlite_only

@@ -236,6 +236,18 @@ def test_a_subscription_above_the_cost_limit_is_rejected_over_a_websocket(caregi
         assert listener.receive() == {"type": "error", "id": "1", "payload": SUBSCRIBED["errors"]}
 
 
+def test_a_subscription_with_too_many_variables_is_rejected_in_an_event(caregiver: Caller) -> None:
+    text = "subscription($after: ID) { assignmentChanged(after: $after) { id } }"
+
+    with streaming(caregiver, text, others=[1] * 2000) as stream:
+        [(kind, body), end] = list(stream.events)
+    [error] = body["errors"]
+
+    assert (kind, end) == ("next", ("complete", None))
+    assert error["message"] == "Too costly: 2001 values in the variables, and 2000 are allowed."
+    assert error["extensions"]["code"] == "TOO_COSTLY"
+
+
 def test_a_page_size_in_a_variable_counts(caregiver: Caller) -> None:
     text = "query($n: Int) { sessions(first: 50) { nodes { assignments(first: $n) {"
     text += " nodes { id name score } } } } }"

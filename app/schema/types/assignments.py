@@ -46,7 +46,10 @@ class AnswerSet(Node):
         description="The effective score: the score of the feedback if it has one, otherwise the score "
         "computed from the book. Null if there is neither."
     )
-    answers: list[Answer] = field(description="One answer per question, in the order of the book.")
+    answers: list[Answer] = field(
+        description="In the order of the book. A submission has one per question, empty if it was not "
+        "answered; a draft has only saved answers."
+    )
     feedback: "Feedback | None" = field(description="Feedback of the caregiver; null if there is none.")
 
 

@@ -50,7 +50,9 @@ Offset = Annotated[
 @strawberry.type(description="Position of a page in its list.")
 class PageInfo:
     has_next_page: bool = field(description="Whether more items follow.")
-    has_previous_page: bool = field(description="Whether items precede.")
+    has_previous_page: bool = field(
+        description="Whether items can precede: true with `after` or a positive `offset`, even if none does."
+    )
     start_cursor: str | None = field(description="Cursor of the first item; null for an empty page.")
     end_cursor: str | None = field(
         description="Cursor of the last item, to pass as `after` for the next page; null for an empty page."

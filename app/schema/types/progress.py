@@ -14,7 +14,7 @@ from app.db.reader.selection import PageRequest, Where
 from app.db.tables import Book
 from app.schema.selection import FieldCollector, Fields, SelectionBuilder
 from app.schema.types.lists import page_key
-from app.schema.types.scalars import COMPUTES, gathering, read_id
+from app.schema.types.scalars import COMPUTES, gathering, read_filter_id, read_id
 
 if TYPE_CHECKING:
     from app.schema.types.assignments import Assignment
@@ -38,7 +38,7 @@ def gather_score_history(
     collector: FieldCollector, builder: SelectionBuilder, definition: GraphQLField, group: Fields
 ) -> None:
     """Selects the assignments of one book and the columns of its points."""
-    book = read_id(collector.arguments(definition, group)["bookId"], Book) or 0
+    book = read_filter_id(collector.arguments(definition, group)["bookId"], Book, "bookId")
     page_request = PageRequest(
         key=page_key("scoreHistory", {"book": book}),
         first=MAX_SCORED_ASSIGNMENTS,
