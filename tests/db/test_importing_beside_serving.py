@@ -8,8 +8,10 @@ from typing import Any, cast
 
 import pytest
 
+from app.care.answers import Answers, submitting
 from app.care.homework import Homework, assigning
 from app.care.new_sessions import NewSession, opening
+from app.care.questions import GivenAnswer
 from app.db.admin.accounts import switching_account
 from app.db.admin.books import importing_books
 from app.db.admin.erasing import erasing
@@ -25,7 +27,17 @@ from tests.callers import load, run_read
 from tests.db import raw
 from tests.db.overlapping import uncommitted, until_blocked
 from tests.db.small_steps import sql, with_database
-from tests.factories import DAY, NOW, Record, a_session, a_world, an_assignment, lines, starting_with
+from tests.factories import (
+    DAY,
+    NOW,
+    Record,
+    a_session,
+    a_world,
+    an_answer_set,
+    an_assignment,
+    lines,
+    starting_with,
+)
 
 pytestmark = starting_with(a_world)
 
@@ -137,6 +149,23 @@ def test_an_import_of_many_rows_goes_on_while_homework_waits_for_its_session(
     assert run_read(database_url, differences()) == []
     counted = "SELECT assignment_count, latest_assignment_id FROM session WHERE id = 1"
     assert raw.run(database_url, counted) == [(6, second)]
+
+
+@on_postgresql
+def test_answers_to_an_assignment_that_is_submitted_meanwhile_are_not_imported(database_url: str) -> None:
+    """The draft could not be submitted any more, and would be that of a later attempt."""
+    submitted = submitting(AccessScope(NOW, client=1), Answers(2, (GivenAnswer(2, "Better"),)))
+    draft = [an_answer_set(50, assignment=2, saveType="DRAFT")]
+
+    with pytest.raises(DatabaseError) as raised:
+        with_database(database_url, importing_while_uncommitted(database_url, submitted, draft))
+
+    assert str(raised.value) == (
+        "assignment 2 was changed by another process meanwhile; nothing was imported: import again, or stop "
+        "the service first"
+    )
+    stored = "SELECT save_type, attempt FROM answer_set WHERE assignment_id = 2"
+    assert raw.run(database_url, stored) == [("FINAL", 1)]
 
 
 # --- ids ------------------------------------------------------------------------------------------
