@@ -31,6 +31,7 @@ from tests.factories import (
     DAY,
     NOW,
     Record,
+    a_module,
     a_session,
     a_world,
     an_answer_set,
@@ -166,6 +167,29 @@ def test_answers_to_an_assignment_that_is_submitted_meanwhile_are_not_imported(d
     )
     stored = "SELECT save_type, attempt FROM answer_set WHERE assignment_id = 2"
     assert raw.run(database_url, stored) == [("FINAL", 1)]
+
+
+LOCKS = sql("SELECT count(*) FROM pg_locks WHERE pid = pg_backend_pid()")
+
+
+@on_postgresql
+def test_an_import_of_many_rows_holds_no_more_locks_than_one_of_few(
+    database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All transactions share the room for locks."""
+    monkeypatch.setattr(load_module, "MAX_ROWS_IN_MEMORY", 1)
+
+    def importing_modules(*numbers: int) -> Steps[int]:
+        yield from importing(lines(map(a_module, numbers)))
+        return int((yield LOCKS, {})[0][0])
+
+    async def locks_of(*numbers: int) -> int:
+        async with uncommitted(database_url, importing_modules(*numbers)) as locks:
+            return locks
+
+    few, many = asyncio.run(locks_of(10, 11)), asyncio.run(locks_of(*range(20, 60)))
+
+    assert many == few
 
 
 # --- ids ------------------------------------------------------------------------------------------
