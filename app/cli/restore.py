@@ -35,6 +35,7 @@ from app.db.admin.backup import (
 from app.db.admin.erasing import clean, clean_sqlite
 from app.db.admin.migrate import migrate
 from app.db.admin.tombstones import (
+    LOCK_TOMBSTONES,
     Mark,
     Person,
     Tombstones,
@@ -112,17 +113,24 @@ async def applying(db: Database, given: Tombstones, now: datetime) -> Again:
     """Erases, disables and enables people as the tombstones say, and records the restore: once, also if an
     earlier run was interrupted."""
     found = await db.write(merging_tombstones(given))
-    again: Again = {"clients erased": []}
-    for (state, role), people in (await db.read(finding_contradictions(found))).items():
-        for person in people:
-            if state is TombstoneState.ERASED:
-                await db.write(erasing_on_record(person, now))
-            else:
-                await db.write(switching_on_record(role, person, state is TombstoneState.DISABLED))
-        if people:
-            what = f"{role.lower()}s" if state is TombstoneState.ERASED else f"{role.lower()} accounts"
-            again[f"{what} {state.lower()}"] = people
+    erased = (await db.read(finding_contradictions(found)))[TombstoneState.ERASED, "CLIENT"]
+    for person in erased:
+        await db.write(erasing_on_record(person, now))
+    switched = await db.write(switching_again())
     await db.write(audit_record("restore", []))
+    return {"clients erased": erased} | switched
+
+
+def switching_again() -> Steps[Again]:
+    """Finds the accounts in the transaction that switches them: an operator may decide otherwise before."""
+    yield LOCK_TOMBSTONES, {}
+    found = yield from finding_contradictions((yield from reading_tombstones()))
+    again: Again = {}
+    for (state, role), people in found.items():
+        if people and state is not TombstoneState.ERASED:
+            for person in people:
+                yield from switching_on_record(role, person, state is TombstoneState.DISABLED)
+            again[f"{role.lower()} accounts {state.lower()}"] = people
     return again
 
 

@@ -5,14 +5,19 @@ import sqlite3
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
+from app.cli.restore import applying
+from app.db.admin.accounts import switching_account
 from app.db.admin.sequences import skipping_ids
 from app.db.admin.tombstones import Mark, merged, reading_tombstones, saving_tombstone
-from app.db.drivers.interface import sqlite_path
+from app.db.drivers.interface import Database, sqlite_path
 from app.db.moments import moment_as_text
+from app.db.sql import Steps
 from app.db.tables import TombstoneState
 from app.settings import Settings
 from tests.callers import load, run_read, run_write
@@ -20,6 +25,7 @@ from tests.cli.conftest import Command, assert_rejected
 from tests.conftest import fresh_database
 from tests.database_rows import all_rows
 from tests.db import raw
+from tests.db.small_steps import with_database
 from tests.factories import (
     HOUR,
     NOW,
@@ -98,6 +104,39 @@ def test_a_file_has_the_last_decision_on_an_account(command: Command, tmp_path: 
     command("tombstones", "save", str(file))
 
     assert words_of(file) == [["caregiver", "2", "enabled"], ["client", "2", "erased"]]
+
+
+@dataclass(frozen=True)
+class BesideAnOperator:
+    """A database in which an operator disables an account after each read."""
+
+    db: Database
+
+    async def read(self, steps: Steps[Any]) -> Any:
+        result = await self.db.read(steps)
+        await self.db.write(switching_account("CAREGIVER", "caregiver-2", True, NOW + HOUR))
+        return result
+
+    async def write(self, steps: Steps[Any]) -> Any:
+        return await self.db.write(steps)
+
+
+@starting_with(a_world)
+def test_an_account_that_is_disabled_while_tombstones_are_applied_stays_disabled(database_url: str) -> None:
+    enabled = {("CAREGIVER", 2): Mark(TombstoneState.ENABLED, NOW)}
+    raw.run(database_url, "UPDATE caregiver SET is_disabled = true")  # as in the restored database
+
+    async def use(db: Database) -> dict[str, list[int]]:
+        return await applying(cast(Database, BesideAnOperator(db)), enabled, NOW)
+
+    assert with_database(database_url, use) == {"clients erased": []}
+    assert [(number, bool(off)) for number, off in raw.run(database_url, CAREGIVERS)] == [
+        (1, True),
+        (2, True),
+    ]
+    assert run_read(database_url, reading_tombstones()) == {
+        ("CAREGIVER", 2): Mark(TombstoneState.DISABLED, NOW + HOUR)
+    }
 
 
 INVALID = (

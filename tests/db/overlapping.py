@@ -30,15 +30,15 @@ async def uncommitted(url: str, steps: Steps[Result] | Repeatable[Result]) -> As
         await connection.close()
 
 
-async def until_blocked(url: str, task: asyncio.Task[Any]) -> bool:
-    """Returns whether a transaction of this database waits for a lock; False if the task has ended."""
+async def until_blocked(url: str, task: asyncio.Task[Any], transactions: int = 1) -> bool:
+    """Returns whether so many transactions of this database wait for locks; False if the task has ended."""
     import asyncpg
 
     connection = await asyncpg.connect(url)
     try:
         async with asyncio.timeout(PATIENCE):
             while not task.done():
-                if await connection.fetchval(BLOCKED):
+                if await connection.fetchval(BLOCKED) >= transactions:
                     return True
             return False
     finally:

@@ -1,5 +1,7 @@
 """Adding, listing and disabling accounts; a rejected command changes nothing."""
 
+import asyncio
+
 import pytest
 
 from app.db.admin.accounts import (
@@ -10,9 +12,13 @@ from app.db.admin.accounts import (
     listing_accounts,
     switching_account,
 )
+from app.db.admin.erasing import erasing
+from app.db.drivers.interface import Database
 from app.db.sql import Steps
 from tests.callers import load, run_read, run_write
 from tests.db import raw
+from tests.db.overlapping import uncommitted, until_blocked
+from tests.db.small_steps import with_database
 from tests.factories import NOW, a_caregiver, a_client
 
 ANA = {"name": "Ana", "position": "Nurse"}
@@ -127,3 +133,31 @@ def test_a_user_name_that_is_taken_is_not_linked(database_url: str) -> None:
         run_write(database_url, linking_person("CAREGIVER", 4, "caregiver-3"))
 
     assert stored(database_url, "caregiver") == [(3, "caregiver-3", False), (4, None, False)]
+
+
+@pytest.mark.parametrize("kind", ["postgresql"], indirect=True)
+@pytest.mark.parametrize(
+    ("is_erased", "reason", "row"),
+    [
+        (True, "this client is erased", ("erased", None, True)),
+        (False, "this person has an account already", ("Zoë Client 6", "first", False)),
+    ],
+    ids=["an erasure", "another link"],
+)
+def test_an_account_that_waits_for_a_change_of_the_person_is_not_linked(
+    database_url: str, is_erased: bool, reason: str, row: tuple[str, str | None, bool]
+) -> None:
+    load(database_url, [a_client(6, userName=None)])
+
+    async def use(db: Database) -> None:
+        change: Steps[object] = erasing(6, NOW) if is_erased else linking_person("CLIENT", 6, "first")
+        async with uncommitted(database_url, change):
+            linked = asyncio.create_task(db.write(linking_person("CLIENT", 6, "jonas.berg@example.test")))
+            assert await until_blocked(database_url, linked)
+        with pytest.raises(AccountRejected, match=f"^{reason}$"):
+            await linked
+
+    with_database(database_url, use)
+
+    person = "SELECT name, user_name, is_disabled FROM client WHERE id = 6"
+    assert raw.run(database_url, person) == [row]

@@ -4,27 +4,41 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
+from app.care.answers import Answers, submitting
 from app.care.homework import Homework, assigning
 from app.care.new_sessions import NewSession, opening
+from app.care.questions import GivenAnswer
 from app.db.admin.accounts import switching_account
 from app.db.admin.books import importing_books
 from app.db.admin.erasing import erasing
 from app.db.admin.tombstones import Mark, merging_tombstones
 from app.db.drivers.interface import Database, DatabaseError
+from app.db.interchange import load as load_module
 from app.db.interchange.load import ImportRejected, importing
 from app.db.reader.selection import AccessScope
 from app.db.session_counters import Difference, differences
-from app.db.sql import Steps, selecting
+from app.db.sql import Bulk, Steps, selecting
 from app.db.tables import TombstoneState
 from tests.callers import load, run_read
 from tests.db import raw
 from tests.db.overlapping import uncommitted, until_blocked
 from tests.db.small_steps import sql, with_database
-from tests.factories import DAY, NOW, Record, a_session, a_world, an_assignment, lines, starting_with
+from tests.factories import (
+    DAY,
+    NOW,
+    Record,
+    a_module,
+    a_session,
+    a_world,
+    an_answer_set,
+    an_assignment,
+    lines,
+    starting_with,
+)
 
 pytestmark = starting_with(a_world)
 
@@ -93,6 +107,89 @@ def test_homework_in_other_sessions_does_not_wait_for_an_import(database_url: st
 
     assert run_read(database_url, differences()) == []
     assert not has_waited
+
+
+GATE = sql("SELECT pg_advisory_xact_lock(1)")
+WAITING_NO_LONGER = sql("SET LOCAL lock_timeout = '100ms'")
+
+
+def waiting_after_the_first_rows(steps: Steps[dict[str, int]]) -> Steps[dict[str, int]]:
+    """Waits for GATE once, and later for no other lock."""
+    waits = [GATE, WAITING_NO_LONGER]
+    try:
+        step = next(steps)
+        while True:
+            rows = yield step
+            while isinstance(step, Bulk) and waits:
+                yield waits.pop(0), {}
+            step = steps.send(rows)
+    except StopIteration as done:
+        return cast(dict[str, int], done.value)
+
+
+@on_postgresql
+def test_an_import_of_many_rows_goes_on_while_homework_waits_for_its_session(
+    database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of two transactions that wait for each other, PostgreSQL would end one: perhaps the import."""
+    monkeypatch.setattr(load_module, "MAX_ROWS_IN_MEMORY", 1)
+    records = [an_assignment(number, session=1) for number in (11, 12)]
+
+    async def use(db: Database) -> tuple[dict[str, int], list[int]]:
+        async with uncommitted(database_url, selecting(GATE)):
+            imported = asyncio.create_task(db.write(waiting_after_the_first_rows(importing(lines(records)))))
+            assert await until_blocked(database_url, imported)
+            assigned = asyncio.create_task(db.write(homework_in(1)))
+            assert await until_blocked(database_url, assigned, transactions=2)
+        return await imported, await assigned
+
+    imported, (first, second) = with_database(database_url, use)
+
+    assert imported == {"assignment": 2}
+    assert 12 < first < second
+    assert run_read(database_url, differences()) == []
+    counted = "SELECT assignment_count, latest_assignment_id FROM session WHERE id = 1"
+    assert raw.run(database_url, counted) == [(6, second)]
+
+
+@on_postgresql
+def test_answers_to_an_assignment_that_is_submitted_meanwhile_are_not_imported(database_url: str) -> None:
+    """The draft could not be submitted any more, and would be that of a later attempt."""
+    submitted = submitting(AccessScope(NOW, client=1), Answers(2, (GivenAnswer(2, "Better"),)))
+    draft = [an_answer_set(50, assignment=2, saveType="DRAFT")]
+
+    with pytest.raises(DatabaseError) as raised:
+        with_database(database_url, importing_while_uncommitted(database_url, submitted, draft))
+
+    assert str(raised.value) == (
+        "assignment 2 was changed by another process meanwhile; nothing was imported: import again, or stop "
+        "the service first"
+    )
+    stored = "SELECT save_type, attempt FROM answer_set WHERE assignment_id = 2"
+    assert raw.run(database_url, stored) == [("FINAL", 1)]
+
+
+LOCKS = sql("SELECT count(*) FROM pg_locks WHERE pid = pg_backend_pid()")
+
+
+@on_postgresql
+def test_an_import_of_many_rows_holds_no_more_locks_than_one_of_few(
+    database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All transactions share the room for locks."""
+    monkeypatch.setattr(load_module, "MAX_ROWS_IN_MEMORY", 1)
+
+    def importing_modules(*numbers: int) -> Steps[int]:
+        yield from importing(lines(map(a_module, numbers)))
+        return int((yield LOCKS, {})[0][0])
+
+    async def locks_of(*numbers: int) -> int:
+        async with uncommitted(database_url, importing_modules(*numbers)) as locks:
+            return locks
+
+    few, many = asyncio.run(locks_of(10, 11)), asyncio.run(locks_of(*range(20, 60)))
+
+    assert many == few
 
 
 # --- ids ------------------------------------------------------------------------------------------

@@ -90,6 +90,32 @@ def test_the_most_extreme_values_can_be_read_and_changed(world: Gateway) -> None
     read_everything(world)
 
 
+SUBMIT = """mutation($input: SubmitAnswersInput!) { submitAnswers(input: $input) {
+    assignment { status } userErrors { code message } } }"""
+
+
+def a_world_with_exact_limits() -> list[Record]:
+    """Question 1 has limits of 16 digits and more: the largest of all numbers is no limit."""
+    limits = {"minimum": 1234567890.123456, "maximum": 1.7976931348623157e308}
+    number = {"text": "How many?", "kind": "NUMBER", **limits}
+    people = a_caregiver(1), a_client(1)
+    return [*people, a_module(1), a_book(1, questions=[number]), a_session(1), an_assignment(1)]
+
+
+@starting_with(a_world_with_exact_limits)
+def test_an_answer_is_compared_with_all_digits_of_a_limit(world: Gateway) -> None:
+    below, equal = [
+        world.as_client(1).data(
+            SUBMIT, input={"assignmentId": "1", "answers": [{"questionId": "1", "answer": answer}]}
+        )["submitAnswers"]
+        for answer in ("1234567890.123455", "1234567890.123456")
+    ]
+
+    message = "the answer to question 1 must be at least 1234567890.12346"
+    assert below == {"assignment": None, "userErrors": [{"code": "UNREADABLE", "message": message}]}
+    assert equal == {"assignment": {"status": "COMPLETE"}, "userErrors": []}
+
+
 @starting_with(an_extreme_world)
 def test_lateness_of_more_than_68_years_is_the_largest_number(world: Gateway) -> None:
     lists = [caller.data(LATENESS)["assignments"] for caller in (world.as_caregiver(1), world.as_client(1))]

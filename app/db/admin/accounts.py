@@ -75,7 +75,7 @@ def linking_person(role: str, person: int, user: str) -> Steps[int]:
     table = ROLES[role]
     is_person = table.c.id == id_parameter("person")
     find = select(table.c.user_name, table.c.get("erase_date", null())).where(is_person)
-    found = yield Statement(find), {"person": person}
+    found = yield Statement(find.with_for_update()), {"person": person}  # waits for an erasure
     if not found:
         raise AccountRejected("there is no person with this id in this role")
     [[known_user, erase_date]] = found

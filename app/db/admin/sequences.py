@@ -16,6 +16,8 @@ from app.db.sql import DATABASE_KIND, Statement, Steps, among
 from app.db.tables import LINE_TABLES
 
 BEGIN_LOCK, END_LOCK = Statement(text("SAVEPOINT ids")), Statement(text("ROLLBACK TO SAVEPOINT ids"))
+# A savepoint that stays keeps a lock for the changes after it, of which PostgreSQL has some thousands.
+END_SAVEPOINT = Statement(text("RELEASE SAVEPOINT ids"))
 
 
 def of_newest(sql: str) -> Statement:
@@ -49,6 +51,7 @@ def skipping_ids(table: str, newest: int) -> Steps[None]:
         yield Statement(text(f"ALTER SEQUENCE {table}_id_seq OWNED BY {table}.id")), {}
         yield set_last_id(table), values
         yield END_LOCK, {}
+        yield END_SAVEPOINT, {}
 
 
 def reserving_ids(table: str, ids: Collection[int]) -> Steps[None]:

@@ -11,6 +11,7 @@ from sqlalchemy.sql.elements import ClauseElement
 from app.db.admin.sequences import reserving_ids
 from app.db.admin.tombstones import LOCK_TOMBSTONES, people_in, reading_tombstones
 from app.db.drivers.citus import using_one_connection
+from app.db.drivers.interface import DatabaseError
 from app.db.facts import distribution_key
 from app.db.interchange.import_format import LineRejected
 from app.db.interchange.rows import COLUMNS, ImportRows, ParentRejected
@@ -36,6 +37,7 @@ MAX_ROWS_IN_MEMORY = 10_000  # rows collected before they are inserted; some hav
 MAX_MISTAKES = 20  # in one rejection; reading stops there
 
 SESSION_ID = COLUMNS["assignment"].index("session_id")
+ASSIGNMENT_ID = COLUMNS["answer_set"].index("assignment_id")
 ID = {kind: COLUMNS[kind].index("id") for kind in LINE_TABLES}
 
 
@@ -83,6 +85,12 @@ FIND_CARE = {
 FIND_ATTEMPTS = find_columns(ASSIGNMENT, "id", "attempt", "status", "book_id", "score")
 FIND_SUBMITTED = Statement(select(*ANSWER_SET.c["assignment_id", "attempt"]).where(is_final(ANSWER_SET)))
 FIND_DRAFTED = Statement(select(ANSWER_SET.c.assignment_id).where(~is_final(ANSWER_SET)))
+FIND_STATES = Statement(
+    select(*ASSIGNMENT.c["id", "attempt", "status"])
+    .where(among(ASSIGNMENT.c.id, "assignments"))
+    .order_by(ASSIGNMENT.c.id)
+)
+FIND_SESSIONS = Statement(select(ASSIGNMENT.c.session_id).where(among(ASSIGNMENT.c.id, "assignments")))
 RELATE = Statement(relate)
 
 
@@ -171,11 +179,20 @@ def completing_import(collected: ImportRows) -> Steps[None]:
 
 
 def inserting_rows(collected: ImportRows) -> Steps[None]:
-    """Locks the sessions before it adds their assignments, in the order of every other change."""
+    """Locks the sessions before it adds their assignments and answer sets, in the order of every other
+    change."""
     for kind, at in ID.items():
         if rows := collected.rows[kind]:
             yield from reserving_ids(kind, [row[at] for row in rows])
     sessions = {row[SESSION_ID] for row in collected.rows["assignment"]}
+    answered = {"assignments": sorted({row[ASSIGNMENT_ID] for row in collected.rows["answer_set"]})}
+    sessions |= {row[0] for row in (yield FIND_SESSIONS, answered)}
     yield from locking_sessions(collected.with_caregivers(sessions))
+    for assignment, *state in (yield FIND_STATES, answered):
+        if tuple(state) != collected.attempts[assignment][:2]:
+            raise DatabaseError(
+                f"assignment {assignment} was changed by another process meanwhile; nothing was imported: "
+                "import again, or stop the service first"
+            )
     for bulk in collected.take_rows():  # noqa: UP028 (a list cannot be sent the rows)
         yield bulk

@@ -9,6 +9,7 @@ from sqlalchemy import (
     Select,
     and_,
     bindparam,
+    case,
     delete,
     func,
     insert,
@@ -23,6 +24,7 @@ from app.db.sql import (
     after_lock,
     count_parameter,
     id_parameter,
+    literal_text,
     moment_parameter,
     new_id,
     new_id_if_here,
@@ -45,14 +47,20 @@ ANSWERS = bindparam("answers", type_=JSON)  # the document, as text
 
 def questions_of(book: ColumnElement[int]) -> ColumnElement[Any]:
     """A JSON array of the questions in any order; each is an array of its columns."""
-    head, tail = QUESTION.c["id", "position", "text", "kind"], QUESTION.c["is_required", "minimum", "maximum"]
-    options, weights = QUESTION.c["options", "weights"]
-    row = func.json_array(*head, func.json(options), *tail, func.json(weights))
+    head, is_required = QUESTION.c["id", "position", "text", "kind"], QUESTION.c.is_required
+    (options, weights), limits = QUESTION.c["options", "weights"], QUESTION.c["minimum", "maximum"]
+    texts = func.json(options), is_required, *map(exactly, limits), func.json(weights)
     array = PerDatabase(
-        sqlite=func.json_group_array(row),
-        postgresql=func.json_agg(func.json_build_array(*head, options, *tail, weights)),
+        sqlite=func.json_group_array(func.json_array(*head, *texts)),
+        postgresql=func.json_agg(func.json_build_array(*head, options, is_required, *limits, weights)),
     )
     return select(array).where(QUESTION.c.book_id == book).scalar_subquery()
+
+
+def exactly(number: ColumnElement[float]) -> ColumnElement[Any]:
+    """SQLite would write 15 digits of the number."""
+    digits = func.printf(literal_text("%!.18g"), number)
+    return func.json(case((number.is_not(None), digits)))
 
 
 def select_for_answers(questions: ColumnElement[Any], new_set: ColumnElement[Any]) -> Select[Any]:

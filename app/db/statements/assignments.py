@@ -113,18 +113,24 @@ def insert_rows(table: Table, columns: dict[str, Any], source: FromClause) -> In
     return insert(table).from_select(list(columns), select(*columns.values()).select_from(source))
 
 
+def lock_session_and_books(kind: DatabaseKind) -> Select[Any]:
+    """PostgreSQL takes the ids once the session is locked: an import that has locked it waits for the
+    transactions that have taken ids (db/admin/sequences.py)."""
+    found = (
+        select(*LOCKED_SESSION.c["client_id", "is_closed", "start_date"])
+        .where(LOCKED_SESSION.c.id == id_parameter("session"), is_of_caregiver(LOCKED_SESSION))
+        .with_for_update(of=LOCKED_SESSION)
+    )
+    of_books = new_id_if_here("assignment"), *BOOK.c["id", "is_assigned"]
+    if kind == "postgresql":
+        session = found.subquery("locked")
+        return select(*session.c, *of_books).select_from(session.outerjoin(BOOK, CAN_BE_ASSIGNED))
+    return found.add_columns(*of_books).select_from(LOCKED_SESSION.outerjoin(BOOK, CAN_BE_ASSIGNED))
+
+
 # Locks the caregiver's session, whose counters will change. Returns one row for each of the books that can be
 # assigned, or one row without a book; each with the id of a new assignment, except on Citus.
-LOCK_SESSION_AND_BOOKS = Statement(
-    select(
-        *LOCKED_SESSION.c["client_id", "is_closed", "start_date"],
-        new_id_if_here("assignment"),
-        *BOOK.c["id", "is_assigned"],
-    )
-    .select_from(LOCKED_SESSION.outerjoin(BOOK, CAN_BE_ASSIGNED))
-    .where(LOCKED_SESSION.c.id == id_parameter("session"), is_of_caregiver(LOCKED_SESSION))
-    .with_for_update(of=LOCKED_SESSION)
-)
+LOCK_SESSION_AND_BOOKS = Statement(lock_session_and_books)
 FIND_BOOKS = Statement(select(BOOK.c.id, BOOK.c.is_assigned).where(CAN_BE_ASSIGNED))
 TAKE_NEW_IDS = Statement(lambda kind: select(NEW_ID).select_from(each("books", kind)))
 # Locks the books in the order of their ids, to avoid deadlocks.
