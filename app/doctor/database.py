@@ -9,6 +9,7 @@ from stat import S_IMODE
 
 from sqlalchemy import text
 
+from app.db.admin.backup import LOG_SUFFIXES
 from app.db.admin.migrate import NEWER_ADVICE, is_newer, newest_version, number_of, serves, version_of
 from app.db.drivers.interface import location_of, sqlite_path
 from app.db.drivers.sqlite import connect_sqlite
@@ -69,14 +70,20 @@ def check_access(path: Path) -> Iterator[Finding]:
             return
     if not os.access(path, os.F_OK):
         return
-    if not os.access(path, os.R_OK):
-        yield failed("files", f"this user may not read {path}", f"{OWNER} {path}")
-    elif not os.access(path, os.W_OK):
-        advice = f"{OWNER} {path}, and chmod 600; or the disk is mounted read-only"
-        yield failed("files", f"this user may not write {path}", advice)
+    for file in (path, *(path.with_name(path.name + suffix) for suffix in LOG_SUFFIXES)):
+        if lacks(file, os.R_OK):
+            yield failed("files", f"this user may not read {file}", f"{OWNER} {file}")
+        elif lacks(file, os.W_OK):
+            advice = f"{OWNER} {file}, and chmod 600; or the disk is mounted read-only"
+            yield failed("files", f"this user may not write {file}", advice)
     if not os.access(path.parent, os.W_OK):
         advice = f"SQLite creates files beside the database: {OWNER} {path.parent}"
         yield failed("files", f"this user may not write the folder {path.parent}", advice)
+
+
+def lacks(file: Path, mode: int) -> bool:
+    """False for a missing file; the log of a running service may appear or vanish at any time."""
+    return os.access(file, os.F_OK) and not os.access(file, mode) and os.access(file, os.F_OK)
 
 
 # --- checks ---------------------------------------------------------------------------------------

@@ -184,6 +184,21 @@ def test_a_missing_permission_is_reported_and_rejected_by_serve(
 
 
 @ON_SQLITE
+@pytest.mark.parametrize("suffix", ["-wal", "-shm"])
+@pytest.mark.parametrize(("mode", "verb"), [(os.R_OK, "read"), (os.W_OK, "write")])
+def test_a_log_that_this_user_may_not_use_is_reported(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch, suffix: str, mode: int, verb: str
+) -> None:
+    path = path_of(settings)
+    log = path.with_name(path.name + suffix)
+    deny(monkeypatch, log, mode)
+    assert list(check_access(path)) == []  # it is missing
+    log.touch()
+
+    assert [one.message for one in check_access(path)] == [f"this user may not {verb} {log}"]
+
+
+@ON_SQLITE
 def test_a_database_that_cannot_be_opened_is_reported_with_its_permissions(
     diagnose: Diagnose, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
