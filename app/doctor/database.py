@@ -130,13 +130,18 @@ def check_privacy(path: Path) -> Iterator[Finding]:
         yield failed("files", message, f"chmod 700 {path.parent}")
 
 
+def check_full_disk(path: Path) -> Iterator[Finding]:
+    """Also of a database that cannot be opened: SQLite needs space beside it for that."""
+    if os.access(path, os.F_OK) and (free := free_space(path)) < MIN_FREE:
+        yield failed("disk", f"only {mib(free)} are free", "free some space: docs/operations.md, A full disk")
+
+
 def check_disk(path: Path) -> Iterator[Finding]:
-    disk = os.statvfs(path.absolute().parent)
-    free, size, log = disk.f_bavail * disk.f_frsize, path.stat().st_size, Path(f"{path}-wal")
+    free, size, log = free_space(path), path.stat().st_size, Path(f"{path}-wal")
     log_size = log.stat().st_size if log.exists() else 0
     space = f"{mib(free)} are free, and the database has {mib(size)}"
-    if free < MIN_FREE:
-        yield failed("disk", f"only {mib(free)} are free", "free some space: docs/operations.md, A full disk")
+    if is_full := list(check_full_disk(path)):
+        yield from is_full
     elif free < 2 * size:
         yield warning("disk", space, "erasing a client needs twice the size of the database")
     elif log_size <= MAX_LOG:
@@ -144,6 +149,11 @@ def check_disk(path: Path) -> Iterator[Finding]:
     if log_size > MAX_LOG:
         advice = "a read or a backup does not end: find it and stop it"
         yield warning("disk", f"the write-ahead log has {mib(log_size)}", advice)
+
+
+def free_space(path: Path) -> int:
+    disk = os.statvfs(path.absolute().parent)
+    return disk.f_bavail * disk.f_frsize
 
 
 def mib(size: int) -> str:

@@ -216,6 +216,29 @@ def test_a_database_that_cannot_be_opened_is_reported_with_its_permissions(
 
 @ON_SQLITE
 @pytest.mark.parametrize(
+    ("free", "found"), [(99, [("failed", "only 99 MiB are free")]), (100, [])], ids=["full", "with room"]
+)
+def test_a_full_disk_is_reported_if_the_database_cannot_be_opened(
+    diagnose: Diagnose,
+    settings: Settings,
+    monkeypatch: pytest.MonkeyPatch,
+    free: int,
+    found: list[tuple[str, str]],
+) -> None:
+    """SQLite reports an I/O error if it cannot make its files."""
+    path = path_of(settings)
+    disk = type("Disk", (), {"f_bavail": free, "f_frsize": 1024 * 1024})
+    monkeypatch.setattr(os, "statvfs", lambda _: disk)
+    path.with_name(f"{path.name}-wal").mkdir()  # so that it cannot be opened, also by root
+
+    [(verdict, message)] = diagnose("database")
+
+    assert (verdict, message.partition(" cannot be opened: ")[0]) == ("failed", f"the database at {path}")
+    assert diagnose("disk") == found
+
+
+@ON_SQLITE
+@pytest.mark.parametrize(
     ("free", "verdict"), [(99, "failed"), (101, "warning"), (399, "warning"), (400, "ok")]
 )
 def test_the_free_disk_space_is_reported(
