@@ -7,6 +7,8 @@ import asyncio
 import json
 import os
 import re
+import signal
+import socket
 import subprocess
 import sys
 import tomllib
@@ -83,6 +85,41 @@ def test_the_image_runs_as_an_unprivileged_user() -> None:
     assert "USER 10001:10001\n" in last
     assert 'ENTRYPOINT ["care-gateway"]\nCMD ["serve"]\n' in last
     assert "HEALTHCHECK" in last and "/livez" in last and "curl" not in last
+
+
+IN_CONTAINER = ["unshare", "--user", "--map-root-user", "--pid", "--fork", "--kill-child"]
+
+
+def is_first_process_possible() -> bool:
+    try:
+        return subprocess.run([*IN_CONTAINER, "true"], capture_output=True).returncode == 0
+    except FileNotFoundError:
+        return False
+
+
+@pytest.mark.skipif(not is_first_process_possible(), reason="needs unshare and namespaces")
+@pytest.mark.parametrize("command", ["serve", "worker", "migrate"])
+def test_a_container_that_waits_for_its_database_can_be_stopped(command: str) -> None:
+    """It is the first process of its namespace, for which Linux ignores a signal without a handler."""
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        silent.settimeout(60)
+        url = f"postgresql://care:secret@127.0.0.1:{silent.getsockname()[1]}/care"
+        process = subprocess.Popen(
+            [*IN_CONTAINER, sys.executable, "-m", "app", command],
+            env={**os.environ, "CARE_ENV": "development", "CARE_DATABASE_URL": url},
+            stderr=subprocess.DEVNULL,
+        )
+        try:
+            connection, _ = silent.accept()
+            [first] = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+            os.kill(int(first), signal.SIGTERM)
+            with connection:
+                code = process.wait(timeout=3)  # it waits for 10 s for the server
+        finally:
+            process.kill()
+            process.wait()
+
+    assert code == 128 + signal.SIGTERM
 
 
 def health_of(line: list[str], port: int) -> int:

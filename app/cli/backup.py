@@ -37,11 +37,20 @@ def backup(file: Path, force: bool) -> None:
     try:
         with replacing(file) as part:
             copy_with_progress(database, part)
-        with suppress(OSError):  # it may belong to another user; then the metric shows the backup before
-            marker_of(database).touch(mode=0o600)
+        with suppress(OSError):  # this user may not write the folder; then the metric shows the backup before
+            mark(database)
     except OSError as error:
         raise DatabaseError(f"the backup at {file} cannot be written: {error.strerror}") from None
     click.echo(f"{file}: {file.stat().st_size:,} bytes, integrity checked")
+
+
+def mark(database: Path) -> None:
+    marker = marker_of(database)
+    try:
+        marker.touch(mode=0o600)
+    except PermissionError:  # another user, such as root, made an earlier backup
+        marker.unlink()
+        marker.touch(mode=0o600)
 
 
 @contextmanager

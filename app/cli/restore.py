@@ -22,6 +22,7 @@ from app.cli.common import (
     main,
     on_database,
     read_database,
+    reject_failed,
     settings_or_warn,
 )
 from app.db.admin.backup import (
@@ -52,6 +53,7 @@ from app.db.drivers.interface import Database, DatabaseError, sqlite_path
 from app.db.session_counters import differences
 from app.db.sql import Steps
 from app.db.tables import TombstoneState
+from app.doctor.database import check_access
 from app.settings import Settings
 from app.telemetry.wording import counted
 
@@ -177,6 +179,8 @@ def restore(file: Path, lists: tuple[TextIO, ...]) -> None:
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         with locked_database(path) as current:
+            if current.last_ids is None:  # perhaps only this user cannot read it
+                reject_failed(check_access(path))
             later = is_later(current, file)
             if not (lists or later):
                 raise DatabaseError(

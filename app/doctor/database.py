@@ -9,6 +9,7 @@ from stat import S_IMODE
 
 from sqlalchemy import text
 
+from app.db.admin.backup import LOG_SUFFIXES
 from app.db.admin.migrate import NEWER_ADVICE, is_newer, newest_version, number_of, serves, version_of
 from app.db.drivers.interface import location_of, sqlite_path
 from app.db.drivers.sqlite import connect_sqlite
@@ -69,14 +70,20 @@ def check_access(path: Path) -> Iterator[Finding]:
             return
     if not os.access(path, os.F_OK):
         return
-    if not os.access(path, os.R_OK):
-        yield failed("files", f"this user may not read {path}", f"{OWNER} {path}")
-    elif not os.access(path, os.W_OK):
-        advice = f"{OWNER} {path}, and chmod 600; or the disk is mounted read-only"
-        yield failed("files", f"this user may not write {path}", advice)
+    for file in (path, *(path.with_name(path.name + suffix) for suffix in LOG_SUFFIXES)):
+        if lacks(file, os.R_OK):
+            yield failed("files", f"this user may not read {file}", f"{OWNER} {file}")
+        elif lacks(file, os.W_OK):
+            advice = f"{OWNER} {file}, and chmod 600; or the disk is mounted read-only"
+            yield failed("files", f"this user may not write {file}", advice)
     if not os.access(path.parent, os.W_OK):
         advice = f"SQLite creates files beside the database: {OWNER} {path.parent}"
         yield failed("files", f"this user may not write the folder {path.parent}", advice)
+
+
+def lacks(file: Path, mode: int) -> bool:
+    """False for a missing file; the log of a running service may appear or vanish at any time."""
+    return os.access(file, os.F_OK) and not os.access(file, mode) and os.access(file, os.F_OK)
 
 
 # --- checks ---------------------------------------------------------------------------------------
@@ -123,13 +130,18 @@ def check_privacy(path: Path) -> Iterator[Finding]:
         yield failed("files", message, f"chmod 700 {path.parent}")
 
 
+def check_full_disk(path: Path) -> Iterator[Finding]:
+    """Also of a database that cannot be opened: SQLite needs space beside it for that."""
+    if os.access(path, os.F_OK) and (free := free_space(path)) < MIN_FREE:
+        yield failed("disk", f"only {mib(free)} are free", "free some space: docs/operations.md, A full disk")
+
+
 def check_disk(path: Path) -> Iterator[Finding]:
-    disk = os.statvfs(path.absolute().parent)
-    free, size, log = disk.f_bavail * disk.f_frsize, path.stat().st_size, Path(f"{path}-wal")
+    free, size, log = free_space(path), path.stat().st_size, Path(f"{path}-wal")
     log_size = log.stat().st_size if log.exists() else 0
     space = f"{mib(free)} are free, and the database has {mib(size)}"
-    if free < MIN_FREE:
-        yield failed("disk", f"only {mib(free)} are free", "free some space: docs/operations.md, A full disk")
+    if is_full := list(check_full_disk(path)):
+        yield from is_full
     elif free < 2 * size:
         yield warning("disk", space, "erasing a client needs twice the size of the database")
     elif log_size <= MAX_LOG:
@@ -137,6 +149,11 @@ def check_disk(path: Path) -> Iterator[Finding]:
     if log_size > MAX_LOG:
         advice = "a read or a backup does not end: find it and stop it"
         yield warning("disk", f"the write-ahead log has {mib(log_size)}", advice)
+
+
+def free_space(path: Path) -> int:
+    disk = os.statvfs(path.absolute().parent)
+    return disk.f_bavail * disk.f_frsize
 
 
 def mib(size: int) -> str:

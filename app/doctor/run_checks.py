@@ -12,7 +12,7 @@ from app.doctor.configuration import (
     check_trusted_documents,
     check_webhook,
 )
-from app.doctor.database import check_access, check_database, check_migrations
+from app.doctor.database import check_access, check_database, check_full_disk, check_migrations
 from app.doctor.findings import Finding, Installation, Verdict, failed
 from app.doctor.runtime import (
     check_audit_trail,
@@ -52,9 +52,14 @@ def run_checks(settings: Settings) -> list[Finding]:
 def not_opened(url: str, error: DatabaseError) -> list[Finding]:
     if not url.startswith("sqlite:"):
         return [failed("database", str(error), "check CARE_DATABASE_URL, and that the server is running")]
-    about_files = list(check_access(sqlite_path(url)))
-    advice = "see the findings about files" if about_files else "check CARE_DATABASE_URL"
-    return [failed("database", str(error), advice), *about_files]
+    path = sqlite_path(url)
+    if found := list(check_access(path)):
+        advice = "see the findings about files"
+    elif found := list(check_full_disk(path)):
+        advice = "see the finding about the disk"
+    else:
+        advice = "check CARE_DATABASE_URL"
+    return [failed("database", str(error), advice), *found]
 
 
 def run_each(

@@ -1,6 +1,7 @@
 """Promise: `backup` creates a complete, checked and private copy of the SQLite database, or no file. The copy
 contains no part of a transaction that commits meanwhile."""
 
+import errno
 import fcntl
 import os
 import sqlite3
@@ -44,6 +45,28 @@ def test_a_backup_is_a_complete_and_private_copy(command: Command, settings: Set
     assert raw.row_counts(f"sqlite:///{file}") == raw.row_counts(settings.database)
     assert (files_beside(file), file.stat().st_mode & 0o777) == ([file.name], 0o600)
     assert marker_of(sqlite_path(settings.database)).exists()  # for the metric
+
+
+@on_sqlite
+def test_a_backup_after_one_of_another_user_is_the_newest(
+    command: Command, settings: Settings, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    marker = marker_of(sqlite_path(settings.database))
+    marker.touch()
+    os.utime(marker, (0, 0))
+    foreign, touch = marker.stat().st_ino, Path.touch
+
+    def touch_own(path: Path, mode: int) -> None:
+        if path.exists() and path.stat().st_ino == foreign:  # the user of the tests may be root
+            raise PermissionError(errno.EACCES, "Permission denied")
+        touch(path, mode)
+
+    monkeypatch.setattr(Path, "touch", touch_own)
+    with marker.open():  # so that its inode is not used again
+        result = command("backup", str(file))
+
+    assert (result.exit_code, marker.stat().st_mode & 0o777) == (0, 0o600)
+    assert marker.stat().st_mtime > 0
 
 
 @on_sqlite

@@ -2,6 +2,7 @@
 and accounts disabled since the backup stay erased and disabled."""
 
 import asyncio
+import os
 import shutil
 import sqlite3
 from collections.abc import Iterator
@@ -416,6 +417,32 @@ def test_an_earlier_state_needs_a_list_although_most_of_its_tables_are_equal(
         rejected = command("restore", str(file))
 
     assert_rejected(rejected, LIST_NEEDED.format(sqlite_path(settings.database)))
+
+
+def test_a_database_that_only_this_user_cannot_read_is_not_replaced(
+    command: Command, settings: Settings, file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The list may be older than the last erasure, which the database shows."""
+    id_list = tmp_path / "erased.txt"
+    id_list.touch()
+    assert command("erase", "--id", "2", "--yes").exit_code == 0
+    path = sqlite_path(settings.database)
+    log, allowed = path.with_name(f"{path.name}-wal"), os.access
+    log.touch()
+
+    def cannot_open(*_: object) -> None:
+        raise sqlite3.OperationalError("unable to open database file")
+
+    monkeypatch.setattr("app.db.admin.backup.lock_file", cannot_open)  # the user of the tests may be root
+    monkeypatch.setattr(
+        os, "access", lambda path, mode: allowed(path, mode) and (path, mode) != (log, os.R_OK)
+    )
+    with unchanged(settings):
+        rejected = [command("restore", str(file), *more) for more in ((), ("--erased", str(id_list)))]
+
+    message = f"this user may not read {log}; make the service's user its owner: chown USER {log}"
+    for each in rejected:
+        assert_rejected(each, message)
 
 
 def test_an_invalid_list_is_rejected(

@@ -184,6 +184,21 @@ def test_a_missing_permission_is_reported_and_rejected_by_serve(
 
 
 @ON_SQLITE
+@pytest.mark.parametrize("suffix", ["-wal", "-shm"])
+@pytest.mark.parametrize(("mode", "verb"), [(os.R_OK, "read"), (os.W_OK, "write")])
+def test_a_log_that_this_user_may_not_use_is_reported(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch, suffix: str, mode: int, verb: str
+) -> None:
+    path = path_of(settings)
+    log = path.with_name(path.name + suffix)
+    deny(monkeypatch, log, mode)
+    assert list(check_access(path)) == []  # it is missing
+    log.touch()
+
+    assert [one.message for one in check_access(path)] == [f"this user may not {verb} {log}"]
+
+
+@ON_SQLITE
 def test_a_database_that_cannot_be_opened_is_reported_with_its_permissions(
     diagnose: Diagnose, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -197,6 +212,29 @@ def test_a_database_that_cannot_be_opened_is_reported_with_its_permissions(
 
     assert diagnose("database") == [("failed", f"the database at {path} cannot be opened: permission denied")]
     assert diagnose("files") == [("failed", f"this user may not read {path}")]
+
+
+@ON_SQLITE
+@pytest.mark.parametrize(
+    ("free", "found"), [(99, [("failed", "only 99 MiB are free")]), (100, [])], ids=["full", "with room"]
+)
+def test_a_full_disk_is_reported_if_the_database_cannot_be_opened(
+    diagnose: Diagnose,
+    settings: Settings,
+    monkeypatch: pytest.MonkeyPatch,
+    free: int,
+    found: list[tuple[str, str]],
+) -> None:
+    """SQLite reports an I/O error if it cannot make its files."""
+    path = path_of(settings)
+    disk = type("Disk", (), {"f_bavail": free, "f_frsize": 1024 * 1024})
+    monkeypatch.setattr(os, "statvfs", lambda _: disk)
+    path.with_name(f"{path.name}-wal").mkdir()  # so that it cannot be opened, also by root
+
+    [(verdict, message)] = diagnose("database")
+
+    assert (verdict, message.partition(" cannot be opened: ")[0]) == ("failed", f"the database at {path}")
+    assert diagnose("disk") == found
 
 
 @ON_SQLITE
