@@ -201,6 +201,21 @@ def test_a_second_import_may_refer_to_stored_rows(database_url: str) -> None:
     assert raw.run(database_url, "SELECT caregiver_id, client_id FROM answer_set WHERE id = 9") == [(1, 1)]
 
 
+def test_a_score_of_0_counts_for_a_test_that_is_stored(database_url: str) -> None:
+    load(database_url, [*a_world(), a_book(8, isTest=True), a_book(9)])
+
+    load(
+        database_url,
+        [
+            *(a_complete_assignment(number, session=1, book=number, score=0) for number in (8, 9)),
+            *(an_answer_set(number, assignment=number) for number in (8, 9)),
+        ],
+    )
+
+    scores = "SELECT id, score FROM answer_set WHERE id IN (8, 9) ORDER BY id"
+    assert raw.run(database_url, scores) == [(8, 0), (9, None)]
+
+
 @pytest.mark.parametrize("max_rows", [1, 3, 7])
 def test_rows_may_be_inserted_in_several_batches(
     database_url: str, max_rows: int, monkeypatch: pytest.MonkeyPatch

@@ -51,6 +51,7 @@ async def refused(own: Path, trusted: Path) -> str:
         url = f"postgresql://care@127.0.0.1:{port}/care?sslmode=verify-full&sslrootcert={trusted}"
         with pytest.raises(DatabaseError) as error:
             await open_database(url)
+    assert error.type is DatabaseError  # and no DatabaseAway: another attempt would fail too
     return str(error.value).replace(str(port), "PORT")
 
 

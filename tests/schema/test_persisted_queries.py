@@ -131,6 +131,13 @@ def test_an_invalid_reference_is_rejected_and_not_stored(fresh: Gateway, send: A
     assert rejection(post(fresh.as_client(1), extensions=hashed(sha256(ROLE)))) == NOT_FOUND
 
 
+def test_the_hash_of_another_stored_document_is_wrong(fresh: Gateway) -> None:
+    caller = fresh.as_client(1)
+    post(caller, query=OTHER, extensions=hashed(sha256(OTHER)))
+
+    assert rejection(post(caller, query=ROLE, extensions=hashed(sha256(OTHER)))) == WRONG_HASH
+
+
 def test_an_empty_id_is_unknown_in_a_body_and_none_in_a_query_string(fresh: Gateway) -> None:
     caller = fresh.as_client(1)
 

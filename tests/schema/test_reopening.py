@@ -19,7 +19,9 @@ from tests.answers import (
     give,
     refused,
     reopen,
+    save,
     submit,
+    to_answer,
 )
 from tests.callers import Gateway
 from tests.database_rows import stored
@@ -84,6 +86,23 @@ def test_a_second_attempt_is_submitted_beside_the_first(world: Gateway) -> None:
             (each["attempt"], each["score"], each["answers"][1]["answer"])
             for each in caller.data(history)["client"]["answerSets"]
         ] == [(2, THEIR_SCORE - 4, "false"), (1, THEIR_SCORE, "true")]
+
+
+def test_the_first_draft_of_a_new_attempt_has_a_revision_that_the_next_one_needs(world: Gateway) -> None:
+    client = world.as_client(1)
+    document = """mutation($input: SaveAnswersInput!) { saveAnswers(input: $input) {
+        draft { revision } userErrors { code } } }"""
+    save(client, TEST, FITTING)
+    submit(client, TEST, FITTING, revision=1)
+    reopen(world.as_caregiver(1), TEST)
+
+    revisions = [0]
+    for _ in range(2):
+        saved = client.data(document, input=to_answer(TEST, FITTING, revision=revisions[-1]))["saveAnswers"]
+        assert saved["userErrors"] == []
+        revisions.append(saved["draft"]["revision"])
+
+    assert revisions == [0, 2, 3]
 
 
 @pytest.mark.sqlite_only

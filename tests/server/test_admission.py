@@ -121,6 +121,27 @@ def test_a_queue_stands_until_it_is_empty() -> None:
     assert not admission.rejects(busy)
 
 
+def test_a_queue_of_many_viewers_stands_until_it_is_empty() -> None:
+    admission = AdmissionControl(Settings(env=Environment.DEVELOPMENT, most_requests=1000))
+    viewers = [Budget() for _ in range(20)]
+    for viewer in viewers:
+        received(admission, viewer)
+    admission.turns.slice_start = admission.last_idle
+
+    for viewer in viewers * 5:
+        admission.turns.slice_start += 0.005
+        admission.dequeue(viewer)
+        received(admission, viewer)
+    assert admission.waits_too_long()
+
+    for viewer in viewers:
+        admission.turns.slice_start += 0.005
+        admission.dequeue(viewer)
+    for viewer in viewers:
+        received(admission, viewer)
+    assert not admission.waits_too_long()
+
+
 def test_many_people_may_sign_in_from_one_address() -> None:
     admission = AdmissionControl(Settings(env=Environment.DEVELOPMENT, most_requests=200))
     clinic, busy = admission.budgets.of_address("192.0.2.1"), Budget()

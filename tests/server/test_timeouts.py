@@ -14,7 +14,7 @@ from uvicorn.server import ServerState
 from app.care.budgets import Budget
 from app.server.admission import AdmissionControl
 from app.server.protocol import EdgeProtocol
-from app.server.timeouts import IDLE, MIN_PROGRESS, RESPONSE, TimedProtocol
+from app.server.timeouts import BODY, IDLE, MIN_PROGRESS, RESPONSE, TimedProtocol
 from app.settings import Environment, Settings
 
 UNSENT = 10 * MIN_PROGRESS
@@ -55,6 +55,18 @@ def test_a_client_that_reads_enough_has_it_again() -> None:
 
 def test_a_client_that_reads_too_little_has_it_once() -> None:
     assert ends_at(sending(UNSENT), *[MIN_PROGRESS // 16] * 60) == 15
+
+
+def test_a_body_that_the_server_does_not_read_has_no_timeout() -> None:
+    """It waits for the response to the request before it."""
+    one = sending(0)
+    one.phase, one.phase_since = BODY, 0
+    one.flow.read_paused, one.clock = True, 100
+
+    assert one.deadline(100) > 100
+
+    one.flow.read_paused = False
+    assert one.deadline(100) == 15
 
 
 def test_a_request_that_is_read_at_the_last_moment_keeps_its_connection() -> None:
