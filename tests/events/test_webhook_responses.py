@@ -88,6 +88,20 @@ def test_a_response_becomes_a_short_result(response: bytes, closes: bool, expect
     assert asyncio.run(post_once()) == expected
 
 
+def test_a_head_that_arrives_in_pieces_is_read_as_one() -> None:
+    async def read_pieces() -> int:
+        reader = asyncio.StreamReader(limit=MAX_HEAD)
+        reading = asyncio.create_task(read_status(reader))
+        for piece in (b"HTTP/1.1 20", b"4 No Content\r\nx: y\r\n", b"\r\n"):
+            reader.feed_data(piece)
+            while reader._buffer:  # type: ignore[attr-defined]
+                await asyncio.sleep(0)
+        reader.feed_eof()
+        return await reading
+
+    assert asyncio.run(read_pieces()) == 204
+
+
 def test_single_bytes_are_read_together() -> None:
     """A receiver that sends single bytes would otherwise wake the process for each."""
 

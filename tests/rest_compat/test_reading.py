@@ -44,6 +44,7 @@ def test_a_repeated_time_state_is_rejected(second: str) -> None:
         ("", TIME_STATE),
         ("time-state=running", TIME_STATE),
         ("time-state=RUNNING&time-state=FUTURE", REPEATED),
+        ("time-state=RUNNING&time-state=", REPEATED),
     ],
 )
 def test_a_list_without_a_time_state_is_rejected(standing: Gateway, query: str, message: str) -> None:

@@ -154,6 +154,15 @@ def test_of_many_equal_errors_only_the_number_is_logged(settings: Settings) -> N
     assert [line.get("omitted") for line in lines] == [None] * (MAX_LINES + 1) + [5]
 
 
+def test_two_lines_of_one_function_have_a_limit_each() -> None:
+    limit = LineLimit()
+    one, other = record("one"), record("other")
+    other.lineno += 1
+
+    assert [limit.filter(one) for _ in range(MAX_LINES + 1)] == [True] * MAX_LINES + [False]
+    assert limit.filter(other)
+
+
 @ON_SQLITE
 def test_every_response_is_logged_if_that_is_enabled(settings: Settings) -> None:
     with (
