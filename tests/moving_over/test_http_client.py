@@ -14,6 +14,7 @@ import pytest
 from app.care.context import Role
 from moving_over import LegacyMigrationError
 from moving_over.http_client import Connection, RequestFailed, read_address
+from moving_over.http_client import Response as Received
 from moving_over.recorder import Recorder
 from moving_over.tokens import UserToken
 from tests.auth.test_limited_http import ENDLESS, serving
@@ -67,6 +68,27 @@ def test_reads_of_the_tools_name_them() -> None:
             connection.send("GET", "/", None, headers)
 
     assert [each.headers["user-agent"] for each in requests] == ["care-gateway-record/1", "app/1"]
+
+
+def respond_with_hints(listener: socket.socket) -> None:
+    connection, _ = listener.accept()
+    with connection:
+        for number in (b"1", b"2"):
+            connection.recv(65536)
+            for status in (b"102 Processing", b"103 Early Hints\r\nlink: </x>"):
+                connection.sendall(b"HTTP/1.1 %s\r\n\r\n" % status)
+            connection.sendall(b"HTTP/1.1 200 OK\r\ncontent-length: 1\r\n\r\n" + number)
+
+
+def test_a_read_gets_its_response_after_interim_responses() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener, ThreadPoolExecutor(1) as server:
+        listener.settimeout(30)
+        address = read_address(f"http://127.0.0.1:{listener.getsockname()[1]}")
+        server.submit(respond_with_hints, listener)
+        with closing(Connection(address, timeout=30)) as connection:
+            received = [connection.send("GET", "/", None, {}) for _ in range(2)]
+
+    assert received == [Received(200, {"content-length": "1"}, number) for number in (b"1", b"2")]
 
 
 def respond_and_reset(listener: socket.socket) -> None:
