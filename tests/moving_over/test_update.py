@@ -679,6 +679,23 @@ def test_a_renamed_book_is_found_by_its_new_words(pair: Pair) -> None:
     assert [tuple(row) for row in raw.run(pair.new, words)] == [("evening",), ("walk",)]
 
 
+def test_a_score_of_0_counts_in_a_book_that_becomes_a_test_in_the_same_update(pair: Pair) -> None:
+    """And is no score as soon as the book is no test."""
+    pair.import_first()
+    scores = "SELECT assignment_id, score FROM answer_set ORDER BY assignment_id"
+    found = []
+    for number, is_test in ((1, False), (2, True)):
+        raw.run(pair.old, f"UPDATE book SET is_test = {is_test}")
+        on(pair, "old", partial(submitting("3"), number=number))
+        raw.run(pair.old, "UPDATE assignment SET score = 0")
+
+        updated = pair.run("import", pair.record(), "--update")
+
+        assert updated == (0, ["1 book changed, 1 assignment changed, 0 conflicts"])
+        found.append([tuple(row) for row in raw.run(pair.new, scores)])
+    assert found == [[(1, None)], [(1, None), (2, 0)]]
+
+
 def test_no_client_is_reminded_of_homework_that_they_submitted_in_the_old_service(pair: Pair) -> None:
     pair.import_first()
     reminder = (
