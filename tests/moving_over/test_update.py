@@ -696,6 +696,24 @@ def test_a_score_of_0_counts_in_a_book_that_becomes_a_test_in_the_same_update(pa
     assert found == [[(1, None)], [(1, None), (2, 0)]]
 
 
+def test_a_session_without_the_name_of_its_homework_changes_no_book(pair: Pair) -> None:
+    pair.import_first()
+    recording = Path(pair.record())
+    lines = [orjson.loads(line) for line in recording.read_bytes().splitlines()]
+    for number, line in enumerate(lines, 1):
+        if PATHS["client"] in line["path"]:
+            in_body(number, forget_names)(lines)
+    write_lines(recording, lines)
+
+    assert pair.run("import", str(recording), "--update") == (0, ["0 conflicts"])
+    assert [tuple(row) for row in raw.run(pair.new, "SELECT id, name FROM book")] == [(1, "Book 1")]
+
+
+def forget_names(page: Any) -> None:
+    for item in page["content"]:
+        del item["assignmentName"]
+
+
 def test_no_client_is_reminded_of_homework_that_they_submitted_in_the_old_service(pair: Pair) -> None:
     pair.import_first()
     reminder = (
