@@ -13,16 +13,19 @@ from queue import SimpleQueue
 
 from moving_over import LegacyMigrationError
 from moving_over.body_diff import MISSING, Difference, Likeness, Masks, compare_bodies
-from moving_over.http_client import MAX_RESPONSE_BYTES, Address, Connection, RequestFailed, Response
+from moving_over.http_client import (
+    MAX_RESPONSE_BYTES,
+    Address,
+    BodyTooLong,
+    Connection,
+    RequestFailed,
+    Response,
+)
 from moving_over.recorded_calls import Call
 from moving_over.tokens import UserToken
 
 HEADERS = ("content-type", "content-encoding", "www-authenticate", "allow", "location")  # clients use them
 QUEUED_CALLS = 4  # per thread, so that a long file is not read ahead
-
-
-class BodyTooLong(RequestFailed):
-    """The body is not compared."""
 
 
 class Outcome(StrEnum):

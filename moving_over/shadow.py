@@ -26,8 +26,8 @@ from app.http.paths import path_name
 from app.server.timeouts import reset
 from app.usage.counts import UNKNOWN, name_of, product
 from moving_over import LegacyMigrationError
-from moving_over.comparison import BodyTooLong, Comparison
-from moving_over.http_client import Address, Connection, RequestFailed, Response, tls_context
+from moving_over.comparison import Comparison
+from moving_over.http_client import Address, BodyTooLong, Connection, RequestFailed, Response, tls_context
 from moving_over.recorded_calls import Call
 from moving_over.shadow_counts import Counts, Found, differences_in
 
