@@ -64,7 +64,8 @@ class Recorder:
         part = self.folder.with_name(f"{self.folder.name}.part")
         done = self.open_folder(part, continues)
         yield from done.values()
-        numbers = count(max((int(file.stem) for file in part.glob("*.json")), default=0) + 1)
+        known = (int(file.stem) for file in part.glob("*.json") if file.stem.isdecimal())
+        numbers = count(max(known, default=0) + 1)
         errors: list[str] = []
         with (
             ThreadPoolExecutor(self.concurrency) as pool,
