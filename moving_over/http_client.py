@@ -157,7 +157,9 @@ class Connection:
 def requested_pause(response: Response) -> int:
     """Seconds; 1 for a date."""
     value = response.headers.get("retry-after", "0")
-    return min(int(value), MAX_RETRY_SECONDS) if value.isascii() and value.isdigit() else 1
+    if not (value.isascii() and value.isdigit()):
+        return 1
+    return min(int(value[:9]), MAX_RETRY_SECONDS)  # thousands of digits are no int
 
 
 def reason_of(error: Exception) -> str:

@@ -127,7 +127,7 @@ class Pauses(threading.Event):
 
 def test_every_attempt_is_one_call_after_the_pause_that_the_service_requests(tmp_path: Path) -> None:
     paths: list[str] = []
-    waits = iter(["7", "Thu, 26 Nov 2026 09:00:00 GMT", "3600", "0"])
+    waits = iter(["7", "Thu, 26 Nov 2026 09:00:00 GMT", "3600", "9" * 5000, "0"])
 
     def handler(request: Request) -> Response:
         paths.append(request.path)
@@ -136,10 +136,10 @@ def test_every_attempt_is_one_call_after_the_pause_that_the_service_requests(tmp
     pauses, token = Pauses(), UserToken(Role.CLIENT, "someone", "a-token", "tokens, line 1")
     with fake_service(handler) as address:
         recorder = Recorder(
-            read_address(address), tmp_path / "r", lambda token: None, 1, 100, 30, 4, ("page", "size"), 0,
+            read_address(address), tmp_path / "r", lambda token: None, 1, 100, 30, 5, ("page", "size"), 0,
             pauses,
         )  # fmt: skip
         with pytest.raises(LegacyMigrationError, match=r"status 503$"):
             list(recorder.record([token], continues=False))
 
-    assert (len(paths), pauses.lengths) == (4, [0, 7, 1, 60])
+    assert (len(paths), pauses.lengths) == (5, [0, 7, 1, 60, 60])
