@@ -17,7 +17,7 @@ import h11
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import ClientDisconnect, Request
 from starlette.types import ASGIApp, Receive, Scope, Send
-from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.protocols.http.h11_impl import STATUS_PHRASES, H11Protocol
 
 from app.auth.tokens import application_of, unverified_claims
 from app.http.errors import legacy_reply
@@ -38,6 +38,7 @@ SAMPLE = 100  # of so many equal responses, one is requested again
 MAX_HEAD = 65536  # bytes of a request's line and headers
 HOP_BY_HOP = {b"connection", b"keep-alive", b"te", b"trailer", b"transfer-encoding", b"upgrade"}
 FRAMING = {b"content-length", b"transfer-encoding"}
+STATUS_PHRASES.update(dict.fromkeys(range(600, 1000), b""))  # some proxies send them, and uvicorn lacks them
 OWN = {b"host", b"expect", b"x-forwarded-for", *FRAMING}  # headers of requests that the proxy sets or handles
 
 
