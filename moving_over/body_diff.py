@@ -53,10 +53,9 @@ class Masks:
         return [text for text in (*self.bodies, *self.headers) if text not in self.matched]
 
     def match(self, masks: dict[str, Path], path: Path) -> bool:
-        found = next((text for text, steps in masks.items() if is_match(steps, path)), None)
-        if found is not None:
-            self.matched.add(found)
-        return found is not None
+        found = [text for text, steps in masks.items() if is_match(steps, path)]
+        self.matched.update(found)
+        return bool(found)
 
     def apply(self, body: bytes) -> bytes:
         """Replaces each masked value of a JSON body by null and keeps all other bytes."""

@@ -1,15 +1,26 @@
 """Sends the same calls to two services concurrently and compares their responses."""
 
+import zlib
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from gzip import GzipFile
+from io import BytesIO
 from queue import SimpleQueue
 
 from moving_over import LegacyMigrationError
 from moving_over.body_diff import MISSING, Difference, Likeness, Masks, compare_bodies
-from moving_over.http_client import Address, Connection, RequestFailed, Response
+from moving_over.http_client import (
+    MAX_RESPONSE_BYTES,
+    Address,
+    BodyTooLong,
+    Connection,
+    RequestFailed,
+    Response,
+)
 from moving_over.recorded_calls import Call
 from moving_over.tokens import UserToken
 
@@ -84,13 +95,17 @@ class Comparison:
             new = send(call, self.new, connections)
             if new.status == 401 and old.status < 400:
                 raise RequestFailed("the new service rejects the token (401)")
+            return self.judge(call, old, new)
         except RequestFailed as error:
             return CallResult(call, Outcome.FAILED, str(error))
         finally:
             idle.put(connections)
-        return self.judge(call, old, new)
 
-    def judge(self, call: Call, old: Response, new: Response) -> CallResult:
+    def judge(
+        self, call: Call, old: Response, new: Response, max_bytes: int = MAX_RESPONSE_BYTES
+    ) -> CallResult:
+        """Raises BodyTooLong if one is longer when it is unzipped."""
+        old, new = unzipped(old, max_bytes), unzipped(new, max_bytes)
         headers = [] if self.old is None else self.compare_headers(old.headers, new.headers)
         body, members = compare_bodies(old.body, new.body, self.masks)
         if self.is_loose and body in (Likeness.WRITING, Likeness.ORDER):
@@ -107,6 +122,17 @@ class Comparison:
             and not self.masks.match(self.masks.headers, (name,))
             and old.get(name) != new.get(name)
         ]
+
+
+def unzipped(response: Response, max_bytes: int) -> Response:
+    """Equal bodies may be compressed differently."""
+    if response.headers.get("content-encoding") == "gzip":
+        with suppress(EOFError, OSError, zlib.error), GzipFile(fileobj=BytesIO(response.body)) as file:
+            body = file.read(max_bytes + 1)
+            if len(body) > max_bytes:
+                raise BodyTooLong("the response is too long")
+            return replace(response, body=body)
+    return response
 
 
 def recorded_response(call: Call) -> Response:

@@ -154,7 +154,7 @@ def add_session(recording: Recording, read: Members, state: TimeState | None) ->
     add("session", number, **{name: value for name, value in read.items() if name not in NOT_STORED})
     add("caregiver", read["caregiverId"], name=read["caregiverName"], position=read["caregiverPosition"])
     add("client", read["clientId"], name=read["clientName"], opptId=read["clientOpptId"])
-    if read["bookId"] is not None:
+    if read["bookId"] is not None and read["assignmentName"] is not None:
         add("book", read["bookId"], name=read["assignmentName"])
     if state != read["runningStatus"]:
         recording.report(Gap.CONTRADICTION, f"session {number}: in the list of {state} sessions")

@@ -25,6 +25,10 @@ class RequestFailed(Exception):
     """The service did not send a complete response."""
 
 
+class BodyTooLong(RequestFailed):
+    """The response is longer than what is read."""
+
+
 class Unreachable(LegacyMigrationError):
     """No connection to the service."""
 
@@ -118,7 +122,8 @@ class Connection:
             return self.exchange(method, path, headers, body)
         except (http.client.HTTPException, OSError) as error:
             self.close()
-            raise RequestFailed(reason_of(error)) from None
+            kind = BodyTooLong if isinstance(error, ResponseTooLong) else RequestFailed
+            raise kind(reason_of(error)) from None
 
     def exchange(self, method: str, path: str, headers: Mapping[str, str], body: bytes | None) -> Response:
         connection = self.connection = self.connection or self.open()
@@ -152,7 +157,9 @@ class Connection:
 def requested_pause(response: Response) -> int:
     """Seconds; 1 for a date."""
     value = response.headers.get("retry-after", "0")
-    return min(int(value), MAX_RETRY_SECONDS) if value.isascii() and value.isdigit() else 1
+    if not (value.isascii() and value.isdigit()):
+        return 1
+    return min(int(value[:9]), MAX_RETRY_SECONDS)  # thousands of digits are no int
 
 
 def reason_of(error: Exception) -> str:

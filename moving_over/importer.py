@@ -14,7 +14,7 @@ from app.db.interchange.load import (
     reading_ids,
     reading_users,
 )
-from app.db.interchange.merge import EVENT, Choice, Update, removing, updating_row
+from app.db.interchange.merge import EVENT, Choice, Update, releasing_identifiers, removing, updating_row
 from app.db.interchange.recorded import (
     CONFLICT,
     ERASED,
@@ -168,6 +168,8 @@ def applying(
     for kind, batch in in_batches(rows):
         yield from inserting_rows(update.rows)  # a changed book may refer to a new module
         stored = yield from reading_rows(kind, [row.id for row in batch], recording.zone)
+        if kind == "client":
+            yield from releasing_identifiers(update, batch, stored)
         for row in batch:
             yield from updating_row(update, row, stored.get(row.id))
     for kind in ("assignment", "session"):

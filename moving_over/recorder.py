@@ -64,7 +64,8 @@ class Recorder:
         part = self.folder.with_name(f"{self.folder.name}.part")
         done = self.open_folder(part, continues)
         yield from done.values()
-        numbers = count(max((int(file.stem) for file in part.glob("*.json")), default=0) + 1)
+        known = (int(file.stem) for file in part.glob("*.json") if file.stem.isdecimal())
+        numbers = count(max(known, default=0) + 1)
         errors: list[str] = []
         with (
             ThreadPoolExecutor(self.concurrency) as pool,
@@ -171,7 +172,7 @@ class Caller:
                 break
             for line in lines:
                 (self.folder / line["file"]).unlink()
-        for item in items:  # a list may omit answers
+        for item in items if self.token.role is Role.CAREGIVER else ():  # a list may omit answers
             if item.get("status") not in (None, AssignmentStatus.PENDING) and not item.get("answers"):
                 row_id = id_in(item, "id")
                 if row_id is not None:  # `import` sets an item without a valid id aside

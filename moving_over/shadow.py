@@ -6,7 +6,6 @@ Streams of any length pass, no request waits for another, and only connecting ha
 import asyncio
 import threading
 import time
-import zlib
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import replace
@@ -18,7 +17,7 @@ import h11
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import ClientDisconnect, Request
 from starlette.types import ASGIApp, Receive, Scope, Send
-from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.protocols.http.h11_impl import STATUS_PHRASES, H11Protocol
 
 from app.auth.tokens import application_of, unverified_claims
 from app.http.errors import legacy_reply
@@ -28,7 +27,7 @@ from app.server.timeouts import reset
 from app.usage.counts import UNKNOWN, name_of, product
 from moving_over import LegacyMigrationError
 from moving_over.comparison import Comparison
-from moving_over.http_client import Address, Connection, RequestFailed, Response, tls_context
+from moving_over.http_client import Address, BodyTooLong, Connection, RequestFailed, Response, tls_context
 from moving_over.recorded_calls import Call
 from moving_over.shadow_counts import Counts, Found, differences_in
 
@@ -39,11 +38,8 @@ SAMPLE = 100  # of so many equal responses, one is requested again
 MAX_HEAD = 65536  # bytes of a request's line and headers
 HOP_BY_HOP = {b"connection", b"keep-alive", b"te", b"trailer", b"transfer-encoding", b"upgrade"}
 FRAMING = {b"content-length", b"transfer-encoding"}
+STATUS_PHRASES.update(dict.fromkeys(range(600, 1000), b""))  # some proxies send them, and uvicorn lacks them
 OWN = {b"host", b"expect", b"x-forwarded-for", *FRAMING}  # headers of requests that the proxy sets or handles
-
-
-class BodyTooLong(RequestFailed):
-    """The body is not compared."""
 
 
 class Shadow:
@@ -114,7 +110,7 @@ class Shadow:
         other = service.send_once(call.method, call.path, call.headers, call.body)
         with self.judging:
             start = time.thread_time()
-            found = differences_in(self.comparison.judge(call, unzipped(response), unzipped(other)))
+            found = differences_in(self.comparison.judge(call, response, other, MAX_BYTES))
             time.sleep(REST * (time.thread_time() - start))
         return found, other
 
@@ -127,16 +123,6 @@ def application_in(call: Call) -> str:
     """Named by the token, which the old service has accepted, or else by the User-Agent."""
     claims = unverified_claims(call.headers.get("authorization", "").partition(" ")[2])
     return product(application_of(claims)) or name_of(call.headers.get("user-agent"))
-
-
-def unzipped(response: Response) -> Response:
-    if response.headers.get("content-encoding") == "gzip":
-        with suppress(zlib.error):
-            body = zlib.decompressobj(wbits=31).decompress(response.body, MAX_BYTES + 1)
-            if len(body) > MAX_BYTES:
-                raise BodyTooLong
-            return replace(response, body=body)
-    return response
 
 
 class Exchange:

@@ -41,7 +41,7 @@ def read_source(source: str) -> str:
             raise LegacyMigrationError(f"the environment variable {name} is not set")
         return os.environ[name]
     try:
-        return Path(source).read_text()
+        return Path(source).read_text("utf-8-sig")  # some editors begin with a byte order mark
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not text"
         raise LegacyMigrationError(f"{source} cannot be read: {reason}") from None

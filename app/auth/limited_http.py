@@ -52,6 +52,13 @@ class LimitedResponse(HTTPResponse):
         raw: Any = self.fp.detach()
         self.fp = io.BufferedReader(LimitedReader(raw, connected, max_bytes))
 
+    def begin(self) -> None:
+        """The library takes interim responses, except 100, as the response."""
+        super().begin()
+        while 102 <= self.status <= 199:
+            self.headers = self.msg = None  # type: ignore[assignment]
+            super().begin()
+
 
 def limited(kind: Callable[..., HTTPConnection], max_bytes: int, *args: Any, **given: Any) -> HTTPConnection:
     """Opens a connection of this kind with a limit on each response."""

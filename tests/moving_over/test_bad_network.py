@@ -48,6 +48,7 @@ def test_a_lasting_failure_is_reported_with_user_and_call_and_can_be_continued(m
         failed = move.record_to("r", "--attempts", "2")
     again = move.record_to("r")
     before = len(move.old.requests)
+    (move.folder / "r.part" / "._000001.json").write_text("of another program")
     continued = move.record_to("r", "--continue")
 
     call = "/gateway/profile/client/session?time-state=COMPLETED&page=0&size=100"

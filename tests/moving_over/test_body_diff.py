@@ -100,6 +100,16 @@ def test_masked_values_may_differ_and_unmatched_masks_are_known() -> None:
     assert masks.unmatched == ["content[*].scoer", "content[7].id"]
 
 
+def test_every_mask_of_a_value_has_matched() -> None:
+    masks = read_masks(("content[*].score", "content[0].score", "header:Allow", "header:allow"))
+
+    compared = compare_bodies(b'{"content":[{"score":1}]}', b'{"content":[{"score":2}]}', masks)
+
+    assert compared == (Likeness.SAME, [])
+    assert masks.match(masks.headers, ("allow",))
+    assert masks.unmatched == []
+
+
 def test_bytes_outside_of_masks_are_compared() -> None:
     masks = read_masks(("at",))
 

@@ -1,5 +1,6 @@
 """`legacy compare` sends calls to two services and reports the differences between the responses."""
 
+import gzip
 from typing import Any
 
 import orjson
@@ -122,6 +123,18 @@ def test_masks_and_loose_ignore_differences(pair: ServicePair) -> None:
 
     assert printed(pair.compare(*masks, "--loose")) == (0, [SAME, "the mask b matched nothing"])
     assert printed(pair.compare(*masks))[1][:2] == [FIRST, "  body: same JSON, different formatting"]
+
+
+def test_gzip_bodies_are_compared_by_their_content(pair: ServicePair) -> None:
+    zipped = {**JSON, "Content-Encoding": "gzip"}
+    pair.start(
+        Response(body=gzip.compress(b'{"at":1,"a":2}', 1), headers=zipped),
+        Response(body=gzip.compress(b'{"at":2,"a":2}', 9), headers=zipped),
+    )
+    calls = [{"path": PATH, "headers": {"Accept-Encoding": "gzip"}}]
+
+    assert printed(pair.compare("--mask", "at", calls=calls)) == (0, [SAME])
+    assert printed(pair.compare(calls=calls)) == (1, [FIRST, "  at: number -> another number", DIFFERENT])
 
 
 def test_changes_are_sent_only_with_the_option_and_in_order(pair: ServicePair) -> None:

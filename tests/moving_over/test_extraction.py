@@ -221,6 +221,9 @@ GAPS: dict[str, tuple[Change, dict[Gap, list[str]]]] = {
         ),
         {},
     ),
+    "the name of a session's newest homework": (
+        several(*(item(line, assignmentName=None) for line in (8, 9, 10))), {}
+    ),
     "nothing": (lambda lines: None, {}),
 }  # fmt: skip
 

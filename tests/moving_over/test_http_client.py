@@ -14,6 +14,7 @@ import pytest
 from app.care.context import Role
 from moving_over import LegacyMigrationError
 from moving_over.http_client import Connection, RequestFailed, read_address
+from moving_over.http_client import Response as Received
 from moving_over.recorder import Recorder
 from moving_over.tokens import UserToken
 from tests.auth.test_limited_http import ENDLESS, serving
@@ -69,6 +70,27 @@ def test_reads_of_the_tools_name_them() -> None:
     assert [each.headers["user-agent"] for each in requests] == ["care-gateway-record/1", "app/1"]
 
 
+def respond_with_hints(listener: socket.socket) -> None:
+    connection, _ = listener.accept()
+    with connection:
+        for number in (b"1", b"2"):
+            connection.recv(65536)
+            for status in (b"102 Processing", b"103 Early Hints\r\nlink: </x>"):
+                connection.sendall(b"HTTP/1.1 %s\r\n\r\n" % status)
+            connection.sendall(b"HTTP/1.1 200 OK\r\ncontent-length: 1\r\n\r\n" + number)
+
+
+def test_a_read_gets_its_response_after_interim_responses() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener, ThreadPoolExecutor(1) as server:
+        listener.settimeout(30)
+        address = read_address(f"http://127.0.0.1:{listener.getsockname()[1]}")
+        server.submit(respond_with_hints, listener)
+        with closing(Connection(address, timeout=30)) as connection:
+            received = [connection.send("GET", "/", None, {}) for _ in range(2)]
+
+    assert received == [Received(200, {"content-length": "1"}, number) for number in (b"1", b"2")]
+
+
 def respond_and_reset(listener: socket.socket) -> None:
     connection, _ = listener.accept()
     with connection:
@@ -105,7 +127,7 @@ class Pauses(threading.Event):
 
 def test_every_attempt_is_one_call_after_the_pause_that_the_service_requests(tmp_path: Path) -> None:
     paths: list[str] = []
-    waits = iter(["7", "Thu, 26 Nov 2026 09:00:00 GMT", "3600", "0"])
+    waits = iter(["7", "Thu, 26 Nov 2026 09:00:00 GMT", "3600", "9" * 5000, "0"])
 
     def handler(request: Request) -> Response:
         paths.append(request.path)
@@ -114,10 +136,10 @@ def test_every_attempt_is_one_call_after_the_pause_that_the_service_requests(tmp
     pauses, token = Pauses(), UserToken(Role.CLIENT, "someone", "a-token", "tokens, line 1")
     with fake_service(handler) as address:
         recorder = Recorder(
-            read_address(address), tmp_path / "r", lambda token: None, 1, 100, 30, 4, ("page", "size"), 0,
+            read_address(address), tmp_path / "r", lambda token: None, 1, 100, 30, 5, ("page", "size"), 0,
             pauses,
         )  # fmt: skip
         with pytest.raises(LegacyMigrationError, match=r"status 503$"):
             list(recorder.record([token], continues=False))
 
-    assert (len(paths), pauses.lengths) == (4, [0, 7, 1, 60])
+    assert (len(paths), pauses.lengths) == (5, [0, 7, 1, 60, 60])

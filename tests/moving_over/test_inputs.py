@@ -83,6 +83,15 @@ def test_an_unusable_token_is_rejected_and_not_repeated(text: str, monkeypatch: 
     assert str(error.value) == f"env:TOKENS, line {len(text.splitlines())}: {TOKENS[text]}"
 
 
+def test_a_byte_order_mark_is_not_part_of_a_user_name(tmp_path: Path) -> None:
+    file = tmp_path / "tokens"
+    file.write_text("Zoë a-token\nother b-token\n", "utf-8-sig")
+
+    tokens = read_tokens(Role.CLIENT, (str(file),), "user_name")
+
+    assert [(each.user, each.token) for each in tokens] == [("Zoë", "a-token"), ("other", "b-token")]
+
+
 def test_a_token_is_not_part_of_its_representation(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TOKENS", "someone a-token")
 

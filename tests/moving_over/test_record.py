@@ -151,6 +151,23 @@ def test_a_changing_list_is_read_again_and_omitted_answers_are_requested(
     ]
 
 
+def test_the_status_of_a_session_requests_no_assignment(
+    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A client may read no assignment by its id; the import lists the unknown member."""
+    monkeypatch.setenv("CLIENTS", "someone a-token")
+
+    def handler(request: Request) -> Response:
+        if "time-state" not in request.path:
+            return Response(403)
+        return page(0, 1, {"id": 7, "status": "ACTIVE"}, total=1)
+
+    with fake_service(handler) as address:
+        result = command("legacy", "record", "--old", address, "--to", str(tmp_path / "r"), *TOKENS[2:])
+
+    assert (result.exit_code, result.stdout) == (0, f"3 responses for 1 user, in {tmp_path}/r\n")
+
+
 LIST = "/gateway/profile/caregiver/session/assignment?time-state=FUTURE&page=0&size=100"
 FAILURES: dict[str, tuple[Handler, str]] = {
     "a rejected token": (

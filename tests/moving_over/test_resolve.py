@@ -63,6 +63,14 @@ def is_equal_to(pair: Pair, recording: str) -> bool:
     return [line for line in found if "\tassignment\t1" in line] == []
 
 
+def test_a_row_that_is_named_twice_is_one_conflict(pair: Pair) -> None:
+    recording = conflicting(pair, "a draft")
+
+    resolved = resolve(pair, "take-old", recording, "assignment:1", "assignment:01")
+
+    assert resolved == (0, ["1 conflict resolved"])
+
+
 def without_ids(members: object) -> object:
     """A submission that is taken beside one of another id gets its own."""
     if isinstance(members, dict) and members["answers"]:

@@ -50,6 +50,7 @@ ANSWERS = {
     "/moved": ok(b"", b"Location: https://old.example/x?y=%20", status=b"302 Found"),
     "/missing": ok(b"{\"status\":404}", b"Content-Type: application/json", status=b"404 Not Found"),
     "/failed": ok(b"\xff\x00<html>", status=b"500 Oops"),
+    "/unknown": ok(b"{}", status=b"999 Request Denied"),
     "/latin": ok(b"{}", b"X-Name: Zo\xeb"),
     "/large": ok(bytes(3_000_000)),
 }  # fmt: skip

@@ -599,6 +599,75 @@ def test_a_book_can_move_to_a_module_that_is_new(pair: Pair) -> None:
     assert pair.run("legacy", "reconcile", recording)[0] == 0
 
 
+# The identifiers of clients 1 and 2 in the old service, and what an update prints.
+PASSED: dict[str, tuple[str, str, tuple[int, list[str]]]] = {
+    "exchanged": ("OPPT-2", "OPPT-1", (0, ["2 clients changed, 0 conflicts"])),
+    "passed on": ("OPPT-3", "OPPT-1", (0, ["2 clients changed, 0 conflicts"])),
+    "passed back": ("OPPT-2", "OPPT-3", (0, ["2 clients changed, 0 conflicts"])),
+}
+
+
+@pytest.mark.parametrize("case", PASSED)
+def test_clients_can_take_identifiers_of_each_other(pair: Pair, case: str) -> None:
+    one, other, printed = PASSED[case]
+    pair.import_first()
+    set_identifiers(pair.old, one, other)
+
+    assert pair.run("import", pair.record(), "--update") == printed
+    assert identifiers(pair.new) == [(1, one), (2, other)]
+
+
+def test_an_identifier_of_a_client_who_keeps_it_is_a_conflict(pair: Pair) -> None:
+    """Client 2 was changed here. Both are decided together."""
+    pair.import_first()
+    raw.run(pair.new, "UPDATE client SET name = 'Other' WHERE id = 2")
+    set_identifiers(pair.old, "OPPT-2", "OPPT-1")
+    recording = pair.record()
+
+    updated = pair.run("import", recording, "--update")
+    kept = identifiers(pair.new)
+    resolved = pair.run("legacy", "resolve", "take-old", recording, "client:1", "client:2")
+
+    assert updated == (
+        1,
+        [
+            "conflict\tclient\t1\topptId: exists already",
+            "conflict\tclient\t2\tname, opptId",
+            "2 conflicts",
+        ],
+    )
+    assert kept == [(1, "OPPT-1"), (2, "OPPT-2")]
+    assert resolved == (0, ["2 conflicts resolved"])
+    assert identifiers(pair.new) == [(1, "OPPT-2"), (2, "OPPT-1")]
+
+
+def test_a_client_whose_new_identifier_is_rejected_keeps_the_old_one(pair: Pair) -> None:
+    pair.import_first()
+    set_identifiers(pair.old, "erased-9", "OPPT-1")
+
+    assert pair.run("import", pair.record(), "--update") == (
+        1,
+        [
+            "conflict\tclient\t1\topptId: can only be that of an erased client",
+            "conflict\tclient\t2\topptId: exists already",
+            "2 conflicts",
+        ],
+    )
+    assert identifiers(pair.new) == [(1, "OPPT-1"), (2, "OPPT-2")]
+
+
+def set_identifiers(url: str, *of_clients: str) -> None:
+    for values in ([f"free-{each}" for each in of_clients], of_clients):
+        raw.run(
+            url,
+            *(f"UPDATE client SET oppt_id = '{each}' WHERE id = {id}" for id, each in enumerate(values, 1)),
+        )
+
+
+def identifiers(url: str) -> list[tuple[Any, ...]]:
+    return [tuple(row) for row in raw.run(url, "SELECT id, oppt_id FROM client ORDER BY id")]
+
+
 def test_a_renamed_book_is_found_by_its_new_words(pair: Pair) -> None:
     pair.import_first()
     raw.run(pair.old, "UPDATE book SET name = 'Evening walk' WHERE id = 1")
@@ -608,6 +677,41 @@ def test_a_renamed_book_is_found_by_its_new_words(pair: Pair) -> None:
     assert updated == (0, ["1 book changed, 0 conflicts"])
     words = "SELECT word FROM book_word WHERE book_id = 1 ORDER BY word"
     assert [tuple(row) for row in raw.run(pair.new, words)] == [("evening",), ("walk",)]
+
+
+def test_a_score_of_0_counts_in_a_book_that_becomes_a_test_in_the_same_update(pair: Pair) -> None:
+    """And is no score as soon as the book is no test."""
+    pair.import_first()
+    scores = "SELECT assignment_id, score FROM answer_set ORDER BY assignment_id"
+    found = []
+    for number, is_test in ((1, False), (2, True)):
+        raw.run(pair.old, f"UPDATE book SET is_test = {is_test}")
+        on(pair, "old", partial(submitting("3"), number=number))
+        raw.run(pair.old, "UPDATE assignment SET score = 0")
+
+        updated = pair.run("import", pair.record(), "--update")
+
+        assert updated == (0, ["1 book changed, 1 assignment changed, 0 conflicts"])
+        found.append([tuple(row) for row in raw.run(pair.new, scores)])
+    assert found == [[(1, None)], [(1, None), (2, 0)]]
+
+
+def test_a_session_without_the_name_of_its_homework_changes_no_book(pair: Pair) -> None:
+    pair.import_first()
+    recording = Path(pair.record())
+    lines = [orjson.loads(line) for line in recording.read_bytes().splitlines()]
+    for number, line in enumerate(lines, 1):
+        if PATHS["client"] in line["path"]:
+            in_body(number, forget_names)(lines)
+    write_lines(recording, lines)
+
+    assert pair.run("import", str(recording), "--update") == (0, ["0 conflicts"])
+    assert [tuple(row) for row in raw.run(pair.new, "SELECT id, name FROM book")] == [(1, "Book 1")]
+
+
+def forget_names(page: Any) -> None:
+    for item in page["content"]:
+        del item["assignmentName"]
 
 
 def test_no_client_is_reminded_of_homework_that_they_submitted_in_the_old_service(pair: Pair) -> None:

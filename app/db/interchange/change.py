@@ -62,6 +62,7 @@ CHANGE_ROW = {
     kind: change_row(kind, (*columns.values(), *(["attempt"] if kind == "assignment" else [])))
     for kind, columns in CHANGEABLE.items()
 }
+RELEASE = change_row("client", ["oppt_id"])
 REMOVE = {
     "session": (CLOSE_SESSION, SKIP_REMINDERS_OF_SESSION),
     "assignment": (WITHDRAW, SKIP_REMINDERS),
@@ -91,6 +92,8 @@ def changing_row(collected: ImportRows, row: RecordedRow, found: StoredRow) -> S
         collected.require_identifier(row.id, row.members["opptId"])
     values = {"row": row.id, "caregiver": row.members.get("caregiverId"), **values_of(row)}
     yield CHANGE_ROW[row.kind], values
+    if row.kind == "book":
+        (collected.tests.add if row.members["isTest"] else collected.tests.discard)(row.id)
     if row.kind == "book" and row.members["name"] != found.members["name"]:
         yield DROP_WORDS, {"books": [row.id]}
         yield Bulk(

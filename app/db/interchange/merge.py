@@ -4,6 +4,7 @@ A row that both services have changed is a conflict: it stays as it is here, unt
 """
 
 from collections import Counter, defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
@@ -12,7 +13,9 @@ from typing import Any
 import orjson
 
 from app.db.audit.records import About
+from app.db.facts import ERASED, is_of_erased
 from app.db.interchange.change import (
+    RELEASE,
     REMOVE,
     RESTORE,
     TAKEN,
@@ -135,6 +138,34 @@ def updating_row(update: Update, row: RecordedRow, found: StoredRow | None) -> S
         session = row.id if row.kind == "session" else row.members["sessionId"]
         before = None if found is None or found.is_withdrawn else found.members
         update.note(row.key, session, event_of(row, before))
+
+
+def releasing_identifiers(
+    update: Update, rows: Sequence[RecordedRow], stored: dict[int, StoredRow]
+) -> Steps[None]:
+    """Clients may pass identifiers on to each other: each gives up its own before another one takes it."""
+    unique = update.rows.unique["client", "opptId"]
+    passed = {each.id: stored[each.id].members["opptId"] for each in rows if is_passed(update, each, stored)}
+    kept = set(passed)
+    while kept:
+        takers = [each for each in rows if each.id in passed or each.id not in stored]
+        wanted = Counter(each.members["opptId"] for each in takers)
+        taken = {each for each in wanted if wanted[each] > 1 or is_of_erased(each)}
+        taken |= unique & wanted.keys() - set(passed.values())
+        kept = {each.id for each in takers if each.members["opptId"] in taken} & passed.keys()
+        passed = {number: value for number, value in passed.items() if number not in kept}
+    for number, value in passed.items():
+        if value in wanted:
+            yield RELEASE, {"row": number, "oppt_id": f"{ERASED}{number}"}  # no other client can have it
+            unique.discard(value)
+
+
+def is_passed(update: Update, row: RecordedRow, stored: dict[int, StoredRow]) -> bool:
+    """Whether the client gets another identifier."""
+    if row.id not in stored or (here := stored[row.id].members)["opptId"] == row.members["opptId"]:
+        return False
+    choice, base = update.choices.get(row.key), update.base.get(row.key)
+    return choice is Choice.TAKE_OLD or (choice is None and base == fingerprint_of(here))
 
 
 def writing_over(update: Update, row: RecordedRow, found: StoredRow, is_removed: bool) -> Steps[None]:
