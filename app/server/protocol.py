@@ -373,8 +373,9 @@ class EdgeProtocol(TimedProtocol):
         return self.current is None or self.current.is_complete
 
     def _should_upgrade(self) -> bool:
-        """The legacy paths have no websockets."""
-        return not is_legacy(self.url) and super()._should_upgrade()
+        """The legacy paths have no websockets, and HTTP/1.0 has no upgrades (RFC 9110, section 7.8)."""
+        is_possible = self.parser.get_http_version() != "1.0" and not is_legacy(self.url)
+        return is_possible and super()._should_upgrade()
 
     def is_unsupported_upgrade(self) -> bool:
         """Whether the request has an Upgrade header that is ignored: it is parsed a second time."""

@@ -11,6 +11,7 @@ from contextlib import ExitStack
 from itertools import count
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
@@ -538,6 +539,19 @@ def test_an_upgrade_of_a_legacy_path_is_ignored(edge: Edge) -> None:
     path, websocket = f"{ASSIGNMENTS}?time-state=RUNNING", b"connection: upgrade\r\nupgrade: websocket\r\n"
 
     assert edge.fetch(request("GET", path, AUTHORIZATION, websocket)).status == 200
+
+
+def test_an_upgrade_of_a_request_of_http_1_0_is_ignored(edge: Edge) -> None:
+    query = request("GET", f"/graphql?query={quote(NAME)}", AUTHORIZATION, WEBSOCKET)
+    with edge.connection() as connection:
+        response = connection.fetch(query.replace(b"HTTP/1.1", b"HTTP/1.0"))
+        rest = connection.read_to_end()
+
+    assert (response.status, json.loads(response.body)["data"], rest) == (
+        200,
+        {"__type": {"name": "Query"}},
+        b"",
+    )
 
 
 @pytest.mark.parametrize("upgrade", UPGRADES.values(), ids=UPGRADES)
