@@ -31,7 +31,7 @@ from app.server.rejections import (
     rejection,
 )
 from app.server.request_cycle import RequestCycle
-from app.server.request_heads import SimpleRequest, find_head_error, read_simple_request
+from app.server.request_heads import SimpleRequest, find_head_error, read_simple_request, without_origin
 from app.server.timeouts import BODY, HEADERS, IDLE, RESPONSE, TimedProtocol, reset
 
 MAX_HEADER_BYTES = 64 * 1024  # also of chunk extensions and trailers without body bytes in between
@@ -220,6 +220,7 @@ class EdgeProtocol(TimedProtocol):
     def on_headers_complete(self) -> None:
         if self.discards_input:
             return
+        self.url = without_origin(self.url)
         may_be_long = self.header_bytes + len(self.chunk) > MAX_HEADER_BYTES
         if len(self.headers) > MAX_HEADERS or (may_be_long and self.length_of_headers() > MAX_HEADER_BYTES):
             self.reject_long_head()
@@ -501,7 +502,7 @@ class EdgeProtocol(TimedProtocol):
         last.transport = LingeringTransport(self)  # type: ignore[assignment]
 
     def rejection(self, status: int, message: str, closes: bool) -> bytes:
-        method = self.parser.get_method()
+        method, self.url = self.parser.get_method(), without_origin(self.url)
         count_rejection(LIMITS.get(message, INVALID_HTTP), method, self.url)
         is_head = method == b"HEAD"
         date = self.server_state.default_headers
