@@ -42,6 +42,7 @@ from app.schema.transport.subscriptions import (
     check_same,
     extend_context,
     is_subscription,
+    noting_refusals,
     results_of,
 )
 from app.schema.transport.trusted_documents import Documents
@@ -84,7 +85,8 @@ class Connection:
         authenticator: Authenticator = self.scope["state"]["authenticator"]
         context = await authenticator.open(self.authorization, self.request_id)
         if self.viewer is not None:
-            check_same(context.viewer, self.viewer)
+            with noting_refusals(self.scope, self.request_id):
+                check_same(context.viewer, self.viewer)
         return await extend_context(context, self.scope, self.authorization)
 
 
