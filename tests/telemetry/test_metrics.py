@@ -169,6 +169,32 @@ def test_an_operation_whose_response_is_too_long_counts_as_one_with_errors(
 
 
 @ON_SQLITE
+def test_only_errors_that_a_response_has_are_counted(settings: Settings) -> None:
+    """One that would be too long has the error about its length instead of the errors of its fields."""
+    descriptions = " ".join(f"a{number}: description" for number in range(20))
+    query = f"{{ session(id: 1) {{ {descriptions} }} missing: session(id: 99) {{ id }} }}"
+    changed = {"metrics_port": free_port(), "response_limit": 65_536}
+    settings = settings.model_copy(update=changed)
+    with opened(create_app(settings, clock=lambda: NOW)) as client:
+        gateway = MeasuredGateway(client, settings)
+        gateway.import_records(
+            {**each, "description": "a" * 4000} if each["kind"] == "session" else each for each in a_world()
+        )
+        caregiver = gateway.as_caregiver(1)
+        before = gateway.numbers()
+
+        response = caregiver.post_graphql(query)
+        with listening(caregiver) as listener:
+            listener.subscribe(query)
+            message = listener.receive()
+
+        after = gateway.numbers()
+    codes = [each["extensions"]["code"] for each in (*response.json()["errors"], *message["payload"])]
+    assert codes == ["TOO_COSTLY"] * 2
+    assert grown(before, after, "care_graphql_errors_total") == {("TOO_COSTLY",): 2}
+
+
+@ON_SQLITE
 def test_open_websockets_and_event_streams_are_counted(measured: MeasuredGateway) -> None:
     before = measured.numbers()
     with listening(measured.as_client(1)) as listener:

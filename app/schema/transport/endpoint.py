@@ -34,6 +34,7 @@ from app.http.messages import (
     with_default_headers,
 )
 from app.http.sign_in import open_context
+from app.schema.errors import count_errors
 from app.schema.schema import Schema
 from app.schema.transport.content_negotiation import (
     GRAPHQL_JSON,
@@ -193,6 +194,7 @@ class Endpoint:
             body = write_response(self.schema, response, context)
         except ResponseTooLong as rejection:
             return self.reply_to(result_of(rejection, result.extensions), request, accepted, context)
+        count_errors(result.errors or ())
         if "errors" in response and self.documents.operation_names:
             counters.operation_faults[self.documents.metrics_name(request)] += 1
         headers = HEADERS_OF_STATUS.get(status, ())
