@@ -327,7 +327,10 @@ class EdgeProtocol(TimedProtocol):
     def handle_websocket_upgrade(self) -> None:
         if self.discards_input:
             return
-        if not self.is_ready() or self.flow.write_paused:  # the client has not read its responses
+        if not self.is_ready():
+            self.close_after_responses()
+            return
+        if self.flow.write_paused:  # the client has not read its responses
             self.abort()
             return
         if self.is_ending or self.is_overloaded(self.budget):

@@ -577,6 +577,14 @@ def test_an_upgrade_of_a_request_of_http_1_0_is_ignored(edge: Edge) -> None:
     )
 
 
+def test_a_websocket_behind_a_request_is_closed_after_its_response(edge: Edge) -> None:
+    with edge.connection() as connection:
+        connection.send(homework() + request("GET", "/graphql", WEBSOCKET))
+        received = connection.read_to_end()
+
+    assert (received.count(b"HTTP/1.1 "), received[:15]) == (1, b"HTTP/1.1 200 OK")
+
+
 @pytest.mark.parametrize("upgrade", UPGRADES.values(), ids=UPGRADES)
 @pytest.mark.parametrize("is_single_read", [True, False], ids=["at once", "in pieces"])
 def test_an_upgrade_to_an_unsupported_protocol_is_ignored(
