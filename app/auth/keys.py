@@ -237,7 +237,7 @@ def key_of(entry: Mapping[str, Any]) -> Key | None:
     """Ignores keys of other kinds, as RFC 7517 requires."""
     try:
         key = jwt.PyJWK(dict(entry))
-    except (ValueError, TypeError, jwt.PyJWTError):
+    except (ValueError, TypeError, KeyError, jwt.PyJWTError):
         return None
     algorithm = algorithm_of(key.key)
     if algorithm is None or entry.get("alg", algorithm) != algorithm:

@@ -32,7 +32,7 @@ REASONS: dict[type[Exception], Reason] = {
     jwt.ImmatureSignatureError: Reason.NOT_YET_VALID,
     jwt.InvalidIssuerError: Reason.ISSUER,
     jwt.InvalidAudienceError: Reason.AUDIENCE,
-    jwt.DecodeError: Reason.MALFORMED,
+    jwt.DecodeError: Reason.CLAIMS,  # `exp` or `nbf` is no number: `header_of` has checked the format
     RecursionError: Reason.MALFORMED,
 }
 MISSING = {"iss": Reason.ISSUER, "aud": Reason.AUDIENCE}
@@ -162,10 +162,11 @@ def header_of(token: str) -> dict[str, Any]:
         raise rejection_for(Reason.MALFORMED)
     try:
         header = jwt.get_unverified_header(token)
-        reject_duplicates(token)
+        has_claims = all(isinstance(part, dict) for part in parse_parts(token))
     except (jwt.PyJWTError, ValueError, RecursionError):
         raise rejection_for(Reason.MALFORMED) from None
-    if not isinstance(header.get("alg"), str):
+    is_detached = header.get("b64") is False  # RFC 7797, section 7: no JSON Web Token is
+    if not has_claims or is_detached or not isinstance(header.get("alg"), str):
         raise rejection_for(Reason.MALFORMED)
     return header
 
@@ -185,10 +186,11 @@ def unverified_claims(token: str) -> dict[str, Any]:
     return claims
 
 
-def reject_duplicates(token: str) -> None:
-    """Rejects duplicate names: libraries differ in which of them they use (RFC 7519, section 4)."""
-    for part in token.split(".")[:2]:
-        json.loads(jwt.utils.base64url_decode(part), object_pairs_hook=unique_names)
+def parse_parts(token: str) -> list[Any]:
+    """The header and the claims. Rejects duplicate names: libraries differ in which of them they use (RFC
+    7519, section 4)."""
+    parts = token.split(".")[:2]
+    return [json.loads(jwt.utils.base64url_decode(part), object_pairs_hook=unique_names) for part in parts]
 
 
 def unique_names(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -174,15 +174,15 @@ async def post(
     """Sends one POST. It can be cancelled at any time, follows no redirects and reads no body."""
     try:
         async with asyncio.timeout(seconds):
-            status = await send_request(webhook, headers, body)
+            status = await send_request(webhook, headers, body, seconds)
     except OSError as fault:
         return PostResult(entry_for(fault, REASONS) or "no connection")
     return PostResult(str(status), is_accepted=200 <= status < 300) if status else PostResult("no HTTP")
 
 
-async def send_request(webhook: Webhook, headers: dict[str, str], body: bytes) -> int:
+async def send_request(webhook: Webhook, headers: dict[str, str], body: bytes, seconds: float) -> int:
     """Returns the status, or 0 if the response is not HTTP."""
-    reader, writer = await connect(webhook)
+    reader, writer = await connect(webhook, seconds)
     try:
         writer.write(request_bytes(webhook, headers, body))
         return await read_status(reader)
@@ -190,13 +190,19 @@ async def send_request(webhook: Webhook, headers: dict[str, str], body: bytes) -
         writer.transport.abort()  # the rest of the response is not needed
 
 
-async def connect(webhook: Webhook) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+async def connect(webhook: Webhook, seconds: float) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    """An address that does not respond, such as one of IPv6 without a route, leaves time for the next."""
     name = webhook.host if webhook.tls else None
     fault: OSError = socket.gaierror()
-    for *_, address in await look_up(webhook.host, webhook.port):
+    addresses = [address for *_, address in await look_up(webhook.host, webhook.port)]
+    share = seconds / (len(addresses) + 1)
+    for number, address in enumerate(addresses, 1):
         try:
-            # The limit pauses the connection between two reads.
-            return await asyncio.open_connection(*address[:2], ssl=webhook.tls, server_hostname=name, limit=1)
+            async with asyncio.timeout(share if number < len(addresses) else None):
+                # The limit pauses the connection between two reads.
+                return await asyncio.open_connection(
+                    *address[:2], ssl=webhook.tls, server_hostname=name, limit=1
+                )
         except OSError as error:
             fault = error
     raise fault

@@ -141,7 +141,8 @@ def count_socket(receive: Receive, send: Send) -> tuple[Receive, Send]:
     async def counted_receive() -> Message:
         message = await receive()
         if message["type"] == "websocket.disconnect":
-            count_close("client", message.get("code"))
+            side = "server" if message.get("is_by_server") else "client"  # set by `serve` only
+            count_close(side, message.get("code"))
         return message
 
     async def counted_send(message: Message) -> None:

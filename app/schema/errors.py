@@ -1,6 +1,7 @@
 """GraphQL errors: `userErrors` of payloads, and top-level errors with a code."""
 
 import re
+from collections.abc import Iterable
 from typing import Any
 
 import strawberry
@@ -82,13 +83,18 @@ def is_unreadable_literal(error: GraphQLError) -> bool:
 def format_error(error: GraphQLError, request_id: str) -> dict[str, Any]:
     """An error for the response. An internal error has only its request id, which the log has too."""
     failure = failure_in(error)
-    counters.codes[failure.code] += 1
-    if isinstance(error, TooCostly):
-        counters.limits[error.unit] += 1
     body: dict[str, Any] = dict(error.formatted)
     body["message"] = INTERNAL_ERROR if failure is Failure.INTERNAL else without_input(error.message)
     body["extensions"] = {"code": failure.code, "requestId": request_id}
     return body
+
+
+def count_errors(errors: Iterable[GraphQLError]) -> None:
+    """Called once it is certain that the response has them."""
+    for error in errors:
+        counters.codes[failure_in(error).code] += 1
+        if isinstance(error, TooCostly):
+            counters.limits[error.unit] += 1
 
 
 def without_input(message: str) -> str:

@@ -31,7 +31,7 @@ from app.server.rejections import (
     rejection,
 )
 from app.server.request_cycle import RequestCycle
-from app.server.request_heads import SimpleRequest, find_head_error, read_simple_request
+from app.server.request_heads import SimpleRequest, find_head_error, read_simple_request, without_origin
 from app.server.timeouts import BODY, HEADERS, IDLE, RESPONSE, TimedProtocol, reset
 
 MAX_HEADER_BYTES = 64 * 1024  # also of chunk extensions and trailers without body bytes in between
@@ -220,6 +220,7 @@ class EdgeProtocol(TimedProtocol):
     def on_headers_complete(self) -> None:
         if self.discards_input:
             return
+        self.url = without_origin(self.url)
         may_be_long = self.header_bytes + len(self.chunk) > MAX_HEADER_BYTES
         if len(self.headers) > MAX_HEADERS or (may_be_long and self.length_of_headers() > MAX_HEADER_BYTES):
             self.reject_long_head()
@@ -326,7 +327,10 @@ class EdgeProtocol(TimedProtocol):
     def handle_websocket_upgrade(self) -> None:
         if self.discards_input:
             return
-        if not self.is_ready() or self.flow.write_paused:  # the client has not read its responses
+        if not self.is_ready():
+            self.close_after_responses()
+            return
+        if self.flow.write_paused:  # the client has not read its responses
             self.abort()
             return
         if self.is_ending or self.is_overloaded(self.budget):
@@ -373,8 +377,9 @@ class EdgeProtocol(TimedProtocol):
         return self.current is None or self.current.is_complete
 
     def _should_upgrade(self) -> bool:
-        """The legacy paths have no websockets."""
-        return not is_legacy(self.url) and super()._should_upgrade()
+        """The legacy paths have no websockets, and HTTP/1.0 has no upgrades (RFC 9110, section 7.8)."""
+        is_possible = self.parser.get_http_version() != "1.0" and not is_legacy(self.url)
+        return is_possible and super()._should_upgrade()
 
     def is_unsupported_upgrade(self) -> bool:
         """Whether the request has an Upgrade header that is ignored: it is parsed a second time."""
@@ -500,7 +505,7 @@ class EdgeProtocol(TimedProtocol):
         last.transport = LingeringTransport(self)  # type: ignore[assignment]
 
     def rejection(self, status: int, message: str, closes: bool) -> bytes:
-        method = self.parser.get_method()
+        method, self.url = self.parser.get_method(), without_origin(self.url)
         count_rejection(LIMITS.get(message, INVALID_HTTP), method, self.url)
         is_head = method == b"HEAD"
         date = self.server_state.default_headers

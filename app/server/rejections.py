@@ -3,7 +3,7 @@
 import re
 from functools import lru_cache
 from random import getrandbits
-from urllib.parse import unquote
+from urllib.parse import unquote, unquote_to_bytes
 
 import httptools
 import orjson
@@ -29,7 +29,7 @@ LIMITS = {
 }
 INVALID_HTTP = "invalid HTTP"
 
-LEGACY = re.compile(rb"/*%b(?![^/?])" % ROOT.encode())
+LEGACY = re.compile(rb"/*%b(?![^/])" % ROOT.encode())
 MAX_PATH = 2048  # bytes of a path that the body repeats
 ID_PLACEHOLDER = b"<request id>"
 # The same phrase in the status line as in the body, independent of the Python version.
@@ -40,7 +40,8 @@ COMMON_LINES = b"".join(b"%b: %b\r\n" % each for each in (JSON, NO_STORE, *SECUR
 
 
 def is_legacy(target: bytes) -> bool:
-    return LEGACY.match(target) is not None
+    path = target.partition(b"?")[0]
+    return LEGACY.match(unquote_to_bytes(path) if b"%" in path else path) is not None
 
 
 def count_rejection(limit: str, method: bytes, target: bytes) -> None:

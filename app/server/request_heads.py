@@ -10,6 +10,8 @@ Headers = list[tuple[bytes, bytes]]
 # RFC 3986, section 3.2.2: a name, an address in brackets; then a port (RFC 9110, section 7.2).
 HOST = re.compile(rb"(?:(?:[A-Za-z0-9._~!$&'()*+,;=-]|%[0-9A-Fa-f]{2})*|\[[0-9A-Fa-f:.]+\])(?::[0-9]*)?")
 MAX_HOST = 1024  # bytes; a name has at most 253 characters. Also limits the cache
+# What comes before the path in an absolute target (RFC 9112, section 3.2.2).
+ORIGIN = re.compile(rb"[A-Za-z]+://[^/?#]*")
 # Headers that do not change how the request is parsed.
 HEADER = (
     rb"(?:(?!content-length|transfer-encoding|connection:(?! keep-alive\r)|expect|upgrade)"
@@ -50,6 +52,10 @@ def find_head_error(
     if b"#" in target:
         return 400, "the request target must not have a fragment"
     return None
+
+
+def without_origin(target: bytes) -> bytes:
+    return target if target[:1] == b"/" else ORIGIN.sub(b"", target, count=1)
 
 
 @lru_cache(256)

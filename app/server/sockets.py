@@ -157,6 +157,8 @@ class EdgeSocket(WebSocketsSansIOProtocol):
     async def receive(self) -> Any:
         """Returns the next message. Later messages wait, so that other connections get their turn."""
         message: Any = await self.queue.get()
+        if message["type"] == "websocket.disconnect" and self.conn.close_sent:
+            message["is_by_server"] = not self.conn.close_rcvd_then_sent
         if self.read_paused and self.queue.empty():
             length = len(message.get("text") or message.get("bytes") or "")
             self.loop.call_later(self.messages.take(1 + length // MESSAGE_BYTES), self.queue_read)

@@ -86,6 +86,7 @@ def unusable() -> list[dict[str, Any]]:
             "kid": "edwards",
         },
         {"kty": "oct", "k": "c2VjcmV0LXNlY3JldC1zZWNyZXQtc2VjcmV0LXNlY3JldA", "kid": "secret"},
+        {"kty": "oct", "kid": "secret that is left out"},
         {"kty": "quantum", "kid": "future"},
         {"kid": "nothing else"},
     ]

@@ -3,6 +3,7 @@ The log of a minute is limited."""
 
 import logging
 from collections.abc import Callable
+from functools import partial
 
 import pytest
 
@@ -11,7 +12,7 @@ from app.auth.rejections import MAX_LOGGED, MINUTE, Reason, RejectionLog
 from app.telemetry import counters
 from app.telemetry.logs import LOG_FIELDS
 from tests import keys
-from tests.auth.bad_tokens import now
+from tests.auth.bad_tokens import now, with_exp
 from tests.auth.conftest import Opening
 from tests.auth.signing import (
     BAD,
@@ -38,6 +39,13 @@ def ours(**changed: object) -> str:
     return signed(caregiver(**{"iss": "issuer", "aud": "care", **changed}))
 
 
+NO_NUMBERS = (b'"soon"', b'"9999999999"', b"[]", b"NaN", b"1e400")
+
+
+def with_other_exp(exp: bytes) -> str:
+    return "bearer " + with_exp(exp + b',"iss":"issuer","aud":"care"')
+
+
 REFUSED: list[tuple[Reason, int, str, Callable[[], str]]] = [
     (Reason.HEADER, 401, HEADER, lambda: f"Basic {ours()}"),
     (Reason.MALFORMED, 401, BAD, lambda: "bearer garbage"),
@@ -52,6 +60,7 @@ REFUSED: list[tuple[Reason, int, str, Callable[[], str]]] = [
     (Reason.AUDIENCE, 401, BAD, lambda: f"bearer {ours(aud=['other'])}"),
     (Reason.AUDIENCE, 401, BAD, lambda: f"bearer {ours(aud=None)}"),
     (Reason.CLAIMS, 401, BAD, lambda: f"bearer {ours(exp=None)}"),
+    *((Reason.CLAIMS, 401, BAD, partial(with_other_exp, exp)) for exp in NO_NUMBERS),
     (Reason.CLAIMS, 401, BAD, lambda: f"bearer {ours(user_name=None)}"),
     (Reason.REFRESH_TOKEN, 401, BAD, lambda: f"bearer {ours(ati='x')}"),
     (Reason.ROLE, 403, ONE_ROLE, lambda: f"bearer {ours(authorities=['ADMIN'])}"),

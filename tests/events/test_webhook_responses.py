@@ -4,8 +4,8 @@ import asyncio
 import socket
 import ssl
 import threading
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Iterator
+from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -175,6 +175,33 @@ def test_each_address_of_a_host_is_tried(monkeypatch: pytest.MonkeyPatch) -> Non
             return await post(replace(webhook, host="hooks.example.test"), {}, b"{}")
 
     assert asyncio.run(post_once()) == PostResult("204", is_accepted=True)
+
+
+@contextmanager
+def silent_port() -> Iterator[int]:
+    """A port whose queue of connections is full, so that it answers none."""
+    with socket.socket() as listener, ExitStack() as stack:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen(0)
+        for _ in range(4):
+            one = stack.enter_context(socket.socket())
+            one.setblocking(False)
+            one.connect_ex(listener.getsockname())
+        yield listener.getsockname()[1]
+
+
+def test_an_address_that_does_not_respond_leaves_time_for_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def post_once(silent: int) -> PostResult:
+        async with one_response(b"HTTP/1.1 204 No Content\r\n\r\n") as webhook:
+            found = [
+                (socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.0.1", port))
+                for port in (silent, webhook.port)
+            ]
+            monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: found)
+            return await post(replace(webhook, host="hooks.example.test"), {}, b"{}", seconds=3)
+
+    with silent_port() as port:
+        assert asyncio.run(post_once(port)) == PostResult("204", is_accepted=True)
 
 
 def test_a_receiver_without_tls_is_reported() -> None:

@@ -11,6 +11,7 @@ from contextlib import ExitStack
 from itertools import count
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
@@ -36,6 +37,7 @@ pytestmark = pytest.mark.live
 
 LIVEZ = request("GET", "/livez")
 READYZ = request("GET", "/readyz")
+ABSOLUTE_LIVEZ = request("GET", "http://care/livez")
 BODY = json.dumps(HOMEWORK).encode()
 NAME = '{ __type(name: "Query") { name } }'
 TIMED_OUT = "the request did not arrive in time"
@@ -284,6 +286,28 @@ def test_headers_below_the_limit_are_accepted(edge: Edge) -> None:
     assert edge.fetch(request("GET", "/livez", b"x-long: %b\r\n" % (b"y" * 60_000))).status == 200
 
 
+FORMS = {"absolute": f"http://care{ASSIGNMENTS}", "encoded": ASSIGNMENTS.replace("g", "%67", 1)}
+
+
+@pytest.mark.parametrize("target", FORMS.values(), ids=FORMS)
+def test_the_limits_of_a_legacy_path_apply_to_every_form_of_its_target(edge: Edge, target: str) -> None:
+    expecting = b"expect: 100-continue\r\ncontent-length: 100000\r\n"
+    upgrade = b"connection: upgrade\r\nupgrade: websocket\r\n"
+
+    too_long = edge.fetch(request("PUT", target, JSON, AUTHORIZATION, expecting))
+    invalid = edge.fetch(request("GET", target, b"host: care\r\n"))
+    ignored = edge.fetch(request("GET", f"{target}?time-state=RUNNING", AUTHORIZATION, upgrade))
+
+    assert (too_long.status, too_long.message) == (413, LONG_LEGACY)
+    assert (invalid.status, invalid.message) == (400, "there must be one Host header")
+    assert json.loads(invalid.body)["path"] == ASSIGNMENTS
+    assert ignored.status == 200
+
+
+def test_a_websocket_of_an_absolute_target_is_accepted(edge: Edge) -> None:
+    assert edge.fetch(request("GET", "http://care/graphql", WEBSOCKET)).status == 101
+
+
 # --- what is too much -----------------------------------------------------------------------------
 
 
@@ -312,7 +336,7 @@ def test_an_overloaded_process_rejects_new_requests_and_completes_running_ones(o
                 second.fetch(homework()),
             ]
             head = second.fetch(request("HEAD", ASSIGNMENTS, AUTHORIZATION))
-            health = [third.fetch(LIVEZ).status, third.fetch(READYZ).status]
+            health = [third.fetch(each).status for each in (LIVEZ, READYZ, ABSOLUTE_LIVEZ)]
         begun = first.receive()
         again = second.fetch(homework())  # on the same connection
 
@@ -330,7 +354,7 @@ def test_an_overloaded_process_rejects_new_requests_and_completes_running_ones(o
     )
     assert (head.status, head.body) == (503, b"")
     assert int(head.headers["content-length"]) > 100
-    assert (health, begun.status, again.status) == ([200, 200], 200, 200)
+    assert (health, begun.status, again.status) == ([200] * 3, 200, 200)
 
 
 ONE = graphql(NAME)
@@ -538,6 +562,27 @@ def test_an_upgrade_of_a_legacy_path_is_ignored(edge: Edge) -> None:
     path, websocket = f"{ASSIGNMENTS}?time-state=RUNNING", b"connection: upgrade\r\nupgrade: websocket\r\n"
 
     assert edge.fetch(request("GET", path, AUTHORIZATION, websocket)).status == 200
+
+
+def test_an_upgrade_of_a_request_of_http_1_0_is_ignored(edge: Edge) -> None:
+    query = request("GET", f"/graphql?query={quote(NAME)}", AUTHORIZATION, WEBSOCKET)
+    with edge.connection() as connection:
+        response = connection.fetch(query.replace(b"HTTP/1.1", b"HTTP/1.0"))
+        rest = connection.read_to_end()
+
+    assert (response.status, json.loads(response.body)["data"], rest) == (
+        200,
+        {"__type": {"name": "Query"}},
+        b"",
+    )
+
+
+def test_a_websocket_behind_a_request_is_closed_after_its_response(edge: Edge) -> None:
+    with edge.connection() as connection:
+        connection.send(homework() + request("GET", "/graphql", WEBSOCKET))
+        received = connection.read_to_end()
+
+    assert (received.count(b"HTTP/1.1 "), received[:15]) == (1, b"HTTP/1.1 200 OK")
 
 
 @pytest.mark.parametrize("upgrade", UPGRADES.values(), ids=UPGRADES)

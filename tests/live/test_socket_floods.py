@@ -4,6 +4,7 @@ incomplete heads the oldest are rejected. Health checks are answered, and memory
 import asyncio
 import json
 import zlib
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
@@ -48,6 +49,14 @@ class Served(Edge):
         data = httpx2.get(self.metrics).text.splitlines()
         name = f'care_limit_refusals_total{{limit="{limit}"}} '
         return float(next((line.removeprefix(name) for line in data if line.startswith(name)), 0))
+
+    def closes(self) -> Counter[str]:
+        """The closed websockets, by the labels of their metric."""
+        name = "care_websocket_closes_total"
+        lines = [line for line in httpx2.get(self.metrics).text.splitlines() if line.startswith(name)]
+        return Counter(
+            {labels: int(float(value)) for labels, value in (each[len(name) :].split() for each in lines)}
+        )
 
     def memory(self) -> int:
         """The peak memory of the process in bytes since the last call."""
@@ -164,6 +173,38 @@ def test_a_websocket_that_sends_too_many_frames_is_closed(
     assert set(opcodes) <= {PONG}
     assert len(opcodes) == 0 or minimum <= len(opcodes) <= limit
     assert ("pings" in name) == bool(opcodes)
+
+
+ENDED_BY_SERVER = {
+    "too many frames": (FLOODS["empty pings"], 1008),
+    "a long message": (frame(TEXT, b" " * 300_000), 1009),
+    "an unknown kind of frame": (frame(3), 1002),
+    "a text that is not UTF-8": (frame(TEXT, b"\xff"), 1007),
+}
+
+
+@pytest.mark.parametrize(("data", "code"), ENDED_BY_SERVER.values(), ids=list(ENDED_BY_SERVER))
+def test_a_websocket_that_the_server_ends_counts_as_closed_by_the_server(
+    served: Served, data: bytes, code: int
+) -> None:
+    before = served.closes()
+
+    with served.socket(is_signed_in=True) as one:
+        one.connection.send(data)
+        _, (received, _) = one.until_closed()
+
+    assert received == code
+    assert served.closes() - before == {f'{{by="server",code="{code}"}}': 1}
+
+
+def test_a_websocket_that_the_client_ends_counts_as_closed_by_the_client(served: Served) -> None:
+    before = served.closes()
+
+    with served.socket(is_signed_in=True) as one:
+        one.connection.send(frame(CLOSE, b"\x03\xe9"))
+        assert one.until_closed() == ([], (1001, ""))
+
+    assert served.closes() - before == {'{by="client",code="1001"}': 1}
 
 
 def test_messages_before_sign_in_count_as_frames(served: Served) -> None:

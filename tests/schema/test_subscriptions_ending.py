@@ -1,6 +1,7 @@
 """An expired token or a disabled account ends a subscription; an unavailable database does not."""
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -12,12 +13,14 @@ import pytest
 import app.care.subscriptions
 import app.events.notifications
 import app.schema.transport.subscriptions
+from app.auth.rejections import Reason
 from app.care.context import Viewer
 from app.db.drivers.interface import Database, DatabaseUnavailable
 from app.db.sql import Steps
 from app.main import create_app
 from app.schema.types.scalars import global_id
 from app.settings import Settings
+from app.telemetry import counters
 from tests import keys
 from tests.callers import Gateway, opened
 from tests.db import raw
@@ -147,6 +150,37 @@ def test_a_disabled_account_executes_nothing_at_an_open_websocket(settings: Sett
 
         assert before == {"viewer": {"role": "CLIENT"}}
         assert listener.receive_close() == (4403, "there is no enabled account for this token")
+
+
+@pytest.mark.sqlite_only
+def test_the_refusal_that_ends_a_subscription_is_counted_and_logged(
+    settings: Settings, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Also while the account is cached: then the statement that reads events finds it disabled."""
+    before = counters.rejected_tokens.copy()
+    with a_gateway(settings, token_cache=100) as gateway, listening(gateway.as_client(1)) as listener:
+        listener.subscribe(CHANGES, after="1")
+        wait_for_subscription(gateway)
+        raw.run(settings.database, "UPDATE client SET is_disabled = TRUE WHERE id = 1 RETURNING id")
+        with caplog.at_level(logging.INFO, "care.auth"):
+            insert_event(settings.database, "EXTENDED", number=2)
+            closed = listener.receive_close()
+
+    assert closed == (4403, "there is no enabled account for this token")
+    assert counters.rejected_tokens - before == {Reason.DISABLED_ACCOUNT: 1}
+    assert [line.partition(": ")[2] for line in caplog.messages] == ["token refused: disabled account"]
+
+
+@pytest.mark.sqlite_only
+def test_the_refusal_of_a_user_name_of_another_person_is_counted(settings: Settings) -> None:
+    before = counters.rejected_tokens.copy()
+    with a_gateway(settings) as gateway, listening(gateway.as_client(1)) as listener:
+        link_to_another_person(settings)
+        listener.subscribe("{ viewer { role } }")
+        closed = listener.receive_close()
+
+    assert closed == (4403, "there is no enabled account for this token")
+    assert counters.rejected_tokens - before == {Reason.UNKNOWN_ACCOUNT: 1}
 
 
 def link_to_another_person(settings: Settings) -> None:

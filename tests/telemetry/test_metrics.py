@@ -144,6 +144,57 @@ def test_operations_are_counted_by_manifest_name(settings: Settings, tmp_path: P
 
 
 @ON_SQLITE
+def test_an_operation_whose_response_is_too_long_counts_as_one_with_errors(
+    settings: Settings, tmp_path: Path
+) -> None:
+    manifest = tmp_path / "manifest.json"
+    descriptions = " ".join(f"a{number}: description" for number in range(20))
+    long = f"query Long {{ session(id: 1) {{ {descriptions} }} }}"
+    manifest.write_text(json.dumps({"1": long}))
+    changed = {"metrics_port": free_port(), "trusted_manifest": str(manifest), "response_limit": 65_536}
+    settings = settings.model_copy(update=changed)
+    with opened(create_app(settings, clock=lambda: NOW)) as client:
+        gateway = MeasuredGateway(client, settings)
+        gateway.import_records(
+            {**each, "description": "a" * 4000} if each["kind"] == "session" else each for each in a_world()
+        )
+        before = gateway.numbers()
+
+        response = gateway.as_caregiver(1).post_graphql(long)
+
+        after = gateway.numbers()
+    assert "response would have more than 65536 bytes" in response.json()["errors"][0]["message"]
+    assert grown(before, after, "care_graphql_operation_duration_seconds_count") == {("Long",): 1}
+    assert grown(before, after, "care_graphql_operation_errors_total") == {("Long",): 1}
+
+
+@ON_SQLITE
+def test_only_errors_that_a_response_has_are_counted(settings: Settings) -> None:
+    """One that would be too long has the error about its length instead of the errors of its fields."""
+    descriptions = " ".join(f"a{number}: description" for number in range(20))
+    query = f"{{ session(id: 1) {{ {descriptions} }} missing: session(id: 99) {{ id }} }}"
+    changed = {"metrics_port": free_port(), "response_limit": 65_536}
+    settings = settings.model_copy(update=changed)
+    with opened(create_app(settings, clock=lambda: NOW)) as client:
+        gateway = MeasuredGateway(client, settings)
+        gateway.import_records(
+            {**each, "description": "a" * 4000} if each["kind"] == "session" else each for each in a_world()
+        )
+        caregiver = gateway.as_caregiver(1)
+        before = gateway.numbers()
+
+        response = caregiver.post_graphql(query)
+        with listening(caregiver) as listener:
+            listener.subscribe(query)
+            message = listener.receive()
+
+        after = gateway.numbers()
+    codes = [each["extensions"]["code"] for each in (*response.json()["errors"], *message["payload"])]
+    assert codes == ["TOO_COSTLY"] * 2
+    assert grown(before, after, "care_graphql_errors_total") == {("TOO_COSTLY",): 2}
+
+
+@ON_SQLITE
 def test_open_websockets_and_event_streams_are_counted(measured: MeasuredGateway) -> None:
     before = measured.numbers()
     with listening(measured.as_client(1)) as listener:

@@ -34,6 +34,7 @@ from app.http.messages import (
     with_default_headers,
 )
 from app.http.sign_in import open_context
+from app.schema.errors import count_errors
 from app.schema.schema import Schema
 from app.schema.transport.content_negotiation import (
     GRAPHQL_JSON,
@@ -137,7 +138,7 @@ class Endpoint:
                 return request, await extend_context(context, scope, header(scope, b"authorization"))
             if header(scope, HEADER) is not None and context.viewer:
                 return await self.run_with_key(scope, request, accepted, context)
-        return self.reply_to(await self.execute(scope, request, context), accepted, context)
+        return self.reply_to(await self.execute(scope, request, context), request, accepted, context)
 
     async def run_with_key(
         self, scope: Scope, request: GraphQLRequest, accepted: Accepted, context: Context
@@ -145,14 +146,14 @@ class Endpoint:
         """Executes a mutation only once per key. Ignores the key of another operation."""
         mutations = await mutations_in(self.schema, request, context)
         if not mutations:
-            return self.reply_to(await self.execute(scope, request, context), accepted, context)
+            return self.reply_to(await self.execute(scope, request, context), request, accepted, context)
         if len(mutations) > 1:
             raise InvalidValue("Idempotency-Key", "is for a request with one mutation, and this has several")
         idempotency = idempotency_of_operation(context, read_key(scope), request)
 
         async def run(context: Context) -> tuple[Reply, bool]:
             result = await self.execute(scope, request, context)
-            reply = self.reply_to(result, accepted, context)
+            reply = self.reply_to(result, request, accepted, context)
             return reply, not result.errors and reply.status == 200
 
         return await run_once(self.running, context, idempotency, run)
@@ -179,11 +180,11 @@ class Endpoint:
         if self.documents.operation_names:
             name = self.documents.metrics_name(request)
             counters.operations[name].add(perf_counter() - started)
-            if result.errors:
-                counters.operation_faults[name] += 1
         return result
 
-    def reply_to(self, result: ExecutionResult, accepted: Accepted, context: Context) -> Reply:
+    def reply_to(
+        self, result: ExecutionResult, request: GraphQLRequest, accepted: Accepted, context: Context
+    ) -> Reply:
         response, status = response_body(result, context.request_id), 200
         if "errors" in response:
             status = accepted.status_with_errors(response)
@@ -192,7 +193,10 @@ class Endpoint:
         try:
             body = write_response(self.schema, response, context)
         except ResponseTooLong as rejection:
-            return self.reply_to(result_of(rejection, result.extensions), accepted, context)
+            return self.reply_to(result_of(rejection, result.extensions), request, accepted, context)
+        count_errors(result.errors or ())
+        if "errors" in response and self.documents.operation_names:
+            counters.operation_faults[self.documents.metrics_name(request)] += 1
         headers = HEADERS_OF_STATUS.get(status, ())
         if status == 429:
             rejections = (error.original_error for error in result.errors or ())

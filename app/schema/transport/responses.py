@@ -16,7 +16,7 @@ from app.care.budgets import KIB
 from app.care.context import Context
 from app.care.errors import ResponseTooLong
 from app.engine.schema import PreparingSchema
-from app.schema.errors import format_error
+from app.schema.errors import count_errors, format_error
 
 # A response that is expected to have up to so many times the limit is written without being measured.
 WRITTEN_UNMEASURED = 4
@@ -60,6 +60,7 @@ def write_response(schema: PreparingSchema, response: dict[str, Any], ctx: Conte
 def write_result(schema: PreparingSchema, result: ExecutionResult, ctx: Context) -> bytes:
     """Charges a point per KiB, as the HTTP responses that are no streams."""
     body = write_response(schema, response_body(result, ctx.request_id), ctx)
+    count_errors(result.errors or ())
     ctx.budget.charge(len(body) // KIB, needed=0)
     return body
 

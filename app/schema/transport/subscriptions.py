@@ -3,8 +3,8 @@
 import asyncio
 import logging
 from collections import deque
-from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
+from contextlib import aclosing, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TypeVar
@@ -18,7 +18,7 @@ from app.auth.authenticator import Authenticator, finding_viewer
 from app.auth.rejections import Reason, rejection_for
 from app.auth.tokens import Identity
 from app.care.context import Context, Viewer, utc_now
-from app.care.errors import NotSignedIn
+from app.care.errors import CareError, NotSignedIn
 from app.care.subscriptions import EventFilter, EventPosition, read_events
 from app.db.drivers.interface import DatabaseUnavailable
 from app.db.event_log import LoggedEvent
@@ -65,7 +65,8 @@ async def extend_context(context: Context, scope: Scope, authorization: str | No
     viewer = context.signed_in()
     assert authorization is not None
     authenticator: Authenticator = scope["state"]["authenticator"]
-    identity = await authenticator.identity_of(authorization, context.now)
+    with noting_refusals(scope, context.request_id):
+        identity = await authenticator.identity_of(authorization, context.now)
     end = identity.expiry + authenticator.verifier.settings.token_leeway
     return SubscriptionContext(
         **vars(context),
@@ -75,6 +76,17 @@ async def extend_context(context: Context, scope: Scope, authorization: str | No
         notifier=scope["state"]["notifier"],
         scope=scope,
     )
+
+
+@contextmanager
+def noting_refusals(scope: Scope, request_id: str) -> Iterator[None]:
+    """Logs and counts a token that is refused after the authenticator has opened a context for it."""
+    try:
+        yield
+    except CareError as rejection:
+        authenticator: Authenticator = scope["state"]["authenticator"]
+        authenticator.verifier.rejections.note(rejection, request_id)
+        raise
 
 
 def finding_same(identity: Identity, viewer: Viewer) -> Steps[Viewer]:
@@ -154,10 +166,12 @@ async def deliver_events(
             async with ctx.budget.deliveries:
                 try:
                     context = await ctx.reauthenticate()
-                    check_same(context.viewer, ctx.viewer)
-                    if not waiting:
-                        found, position = await read_events(context, event_filter, position, ctx.account())
-                        waiting.extend(found)
+                    with noting_refusals(ctx.scope, ctx.request_id):
+                        check_same(context.viewer, ctx.viewer)
+                        if not waiting:
+                            account = ctx.account()
+                            found, position = await read_events(context, event_filter, position, account)
+                            waiting.extend(found)
                     if waiting and not is_charged:
                         context.charge(ctx.cost)
                         is_charged = True

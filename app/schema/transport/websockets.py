@@ -35,6 +35,7 @@ from app.engine.schema import PreparingSchema
 from app.http.cors import AllowedOrigins
 from app.http.errors import Failure, RequestRejected, explain, request_error
 from app.http.messages import NotEnoughMemory, header, parse_json, request_id_of
+from app.schema.errors import count_errors
 from app.schema.transport.request_parsing import GraphQLRequest, wrong_member
 from app.schema.transport.responses import response_body, write_result
 from app.schema.transport.subscriptions import (
@@ -42,6 +43,7 @@ from app.schema.transport.subscriptions import (
     check_same,
     extend_context,
     is_subscription,
+    noting_refusals,
     results_of,
 )
 from app.schema.transport.trusted_documents import Documents
@@ -84,7 +86,8 @@ class Connection:
         authenticator: Authenticator = self.scope["state"]["authenticator"]
         context = await authenticator.open(self.authorization, self.request_id)
         if self.viewer is not None:
-            check_same(context.viewer, self.viewer)
+            with noting_refusals(self.scope, self.request_id):
+                check_same(context.viewer, self.viewer)
         return await extend_context(context, self.scope, self.authorization)
 
 
@@ -207,6 +210,7 @@ class Handler(BaseGraphQLTransportWSHandler[Connection, None]):
     ) -> None:
         if isinstance(result, PreExecutionError):
             errors = response_body(result, self.request_id)["errors"]
+            count_errors(result.errors or ())
             message: Any = {"id": operation.id, "type": "error", "payload": errors}
         else:
             body = write_result(self.schema, result, context)
