@@ -26,7 +26,7 @@ from tests.audit.operations import ANSWERS, CHANGES, OF_1, OF_2, READS, SCORES
 from tests.callers import Caller, Gateway, opened
 from tests.concurrency import ApiCall, send_together
 from tests.db import raw
-from tests.factories import NOW, a_world, starting_with
+from tests.factories import NOW, a_world, an_assignment, starting_with
 from tests.patience import PATIENCE
 from tests.rest_compat.legacy import ASSIGNMENTS, SESSIONS, homework
 
@@ -254,6 +254,20 @@ def test_a_rejected_change_is_recorded_with_its_code(gateway: Gateway) -> None:
     assert audited(gateway.settings.database) == [
         ("CAREGIVER", 1, "closeSession", "NOT_RUNNING", []),
         ("CAREGIVER", 2, "closeSession", "NOT_FOUND", []),
+    ]
+
+
+def test_a_new_start_of_a_session_is_recorded_with_the_homework_that_it_moves(gateway: Gateway) -> None:
+    """A change of the title moves none."""
+    gateway.import_records([an_assignment(6, session=2), an_assignment(7, session=2, endDate=None)])
+    update = "mutation ($to: UpdateSessionInput!) { updateSession(input: $to) { userErrors { code } } }"
+
+    gateway.as_caregiver(1).data(update, to={"sessionId": 2, "startDate": "2026-12-01T09:00:00Z"})
+    gateway.as_caregiver(1).data(update, to={"sessionId": 2, "title": "In winter"})
+
+    assert audited(gateway.settings.database) == [
+        ("CAREGIVER", 1, "updateSession", "DONE", [[1, 1, {"sessions": [2], "assignments": [6, 7]}]]),
+        ("CAREGIVER", 1, "updateSession", "DONE", [[1, 1, {"sessions": [2]}]]),
     ]
 
 
