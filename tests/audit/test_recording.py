@@ -21,6 +21,7 @@ from app.main import create_app, schema_of_service
 from app.server.turns import Turns
 from app.settings import Environment, Settings, SettingsError
 from tests import keys
+from tests.answers import submit
 from tests.audit.audit_log import audit_rows, audited
 from tests.audit.operations import ANSWERS, CHANGES, OF_1, OF_2, READS, SCORES
 from tests.callers import Caller, Gateway, opened
@@ -254,6 +255,20 @@ def test_a_rejected_change_is_recorded_with_its_code(gateway: Gateway) -> None:
     assert audited(gateway.settings.database) == [
         ("CAREGIVER", 1, "closeSession", "NOT_RUNNING", []),
         ("CAREGIVER", 2, "closeSession", "NOT_FOUND", []),
+    ]
+
+
+def test_a_rejected_submission_is_recorded_with_the_code_of_its_first_wrong_answer(gateway: Gateway) -> None:
+    """An answer to a question of another book, none to the required one, and one that is too long."""
+    client, submitted = gateway.as_client(1), [{1: "x", 2: "y"}, {2: ""}, {2: "y" * 10_001}]
+
+    codes = [[error["code"] for error in submit(client, 2, each)["userErrors"]] for each in submitted]
+
+    assert codes == [["NOT_FOUND"], ["INCOMPLETE"], ["UNREADABLE"]]
+    assert audited(gateway.settings.database) == [
+        ("CLIENT", 1, "submitAnswers", "NOT_FOUND", []),
+        ("CLIENT", 1, "submitAnswers", "INCOMPLETE", []),
+        ("CLIENT", 1, "submitAnswers", "UNREADABLE", []),
     ]
 
 
