@@ -6,7 +6,6 @@ Messages are fixed phrases: no names, no answers, no tokens.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import ClassVar
 
 from app.telemetry import counters
 
@@ -25,7 +24,7 @@ class UserErrorCode(StrEnum):
 
 
 class CareError(Exception):
-    code: ClassVar[str]
+    code: str
     message: str
     reason: str | None = None  # of a rejected token; for the log, never for the response
 
@@ -106,7 +105,7 @@ class EventsExpired(CareError):
 class Rejected(CareError):
     """A correctable problem with the input; names its members, as in `bookIds` or `bookIds.1`."""
 
-    code: ClassVar[UserErrorCode]
+    code: UserErrorCode
 
     def __init__(self, message: str, *members: str) -> None:
         super().__init__(message)
@@ -173,10 +172,9 @@ class WrongAnswer:
 
 
 class WrongAnswers(Rejected):
-    """Answers that do not match the questions; names each."""
-
-    code = UserErrorCode.UNREADABLE
+    """Answers that do not match the questions; names each. The code is that of the first."""
 
     def __init__(self, wrong: Sequence[WrongAnswer], *members: str) -> None:
         super().__init__("the answers do not match the questions", *members)
+        self.code = wrong[0].code
         self.wrong = wrong

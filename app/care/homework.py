@@ -67,7 +67,7 @@ async def assign_homework(ctx: Context, homework: Homework, selection: Selection
 
 
 def stored_length_of_homework(homework: Homework) -> int:
-    return len(homework.book_ids) * (ROW_BYTES + len(homework.remind_dates) * REMINDER_BYTES)
+    return len(set(homework.book_ids)) * (ROW_BYTES + len(homework.remind_dates) * REMINDER_BYTES)
 
 
 def check_homework(homework: Homework, within: str = "") -> None:

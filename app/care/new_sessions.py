@@ -94,7 +94,7 @@ def check_session(new: NewSession) -> None:
     if not 1 <= new.repeat.every_days <= MAX_DAYS:
         raise InvalidValue("repeat.everyDays", f"must lie between 1 and {MAX_DAYS}")
     check_window(new)
-    if new.homework is not None and len(new.homework.book_ids) * new.repeat.count > MAX_PLANNED:
+    if new.homework is not None and len(set(new.homework.book_ids)) * new.repeat.count > MAX_PLANNED:
         raise InvalidValue("homework.bookIds", f"may plan at most {MAX_PLANNED} assignments at once")
 
 

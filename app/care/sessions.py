@@ -11,6 +11,7 @@ from sqlalchemy import ColumnElement, FromClause, and_, false, true
 from app.care.bounds import MAX_TEXT, MAX_TITLE, check_moment, check_required, check_text, length_of
 from app.care.context import Context, Role, read_one
 from app.care.errors import CLOSED, NotFound, NotRunning, WrongState
+from app.db.audit.records import ASSIGNMENTS
 from app.db.moments import as_moment, known_moment
 from app.db.reader.reads import Page, Row, get_rows, list_rows
 from app.db.reader.selection import AccessScope, Order, PageRequest, Selection, Where
@@ -162,9 +163,11 @@ def updating(access: AccessScope, change: SessionChange) -> Steps[int]:
         return session_id
     changed = {"title": title, "description": description, "session_start": start}
     yield CHANGE_SESSION, {**locked.values, **changed}
+    moved_ids: list[int] = []
     if start != locked.start_date:
-        yield from moving_homework(locked.values, start - locked.start_date)
-    yield INSERT_SESSION_EVENTS, {**locked.values, "event": EventKind.SESSION_UPDATED}
+        moved_ids = yield from moving_homework(locked.values, start - locked.start_date)
+    event = {"event": EventKind.SESSION_UPDATED, ASSIGNMENTS: moved_ids}
+    yield INSERT_SESSION_EVENTS, {**locked.values, **event}
     return session_id
 
 
@@ -178,11 +181,13 @@ def closing(access: AccessScope, session_id: int | None) -> Steps[int]:
     return closed
 
 
-def moving_homework(values: Values, by: timedelta) -> Steps[None]:
+def moving_homework(values: Values, by: timedelta) -> Steps[list[int]]:
     """Moves windows and scheduled reminders by the same time. Otherwise homework could begin before its
-    session, and would remind the client of assignments that do not accept answers yet."""
+    session, and would remind the client of assignments that do not accept answers yet. Returns the ids of
+    the assignments."""
     windows: dict[tuple[datetime, datetime | None], list[int]] = defaultdict(list)
-    for number, start, end in (yield FIND_PENDING, values):
+    pending = yield FIND_PENDING, values
+    for number, start, end in pending:
         windows[known_moment(start), as_moment(end)].append(number)
     for (start, end), assignments in windows.items():
         window = {"start": moved(start, by), "end": None if end is None else moved(end, by)}
@@ -194,6 +199,7 @@ def moving_homework(values: Values, by: timedelta) -> Steps[None]:
         to = moved(moment, by)
         state = ReminderState.SKIPPED if to < values["now"] else ReminderState.SCHEDULED
         yield MOVE_REMINDERS, {**values, "reminders": numbers, "remind": to, "state": state}
+    return [row[0] for row in pending]
 
 
 def moved(moment: datetime, by: timedelta) -> datetime:

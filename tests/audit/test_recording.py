@@ -21,12 +21,13 @@ from app.main import create_app, schema_of_service
 from app.server.turns import Turns
 from app.settings import Environment, Settings, SettingsError
 from tests import keys
+from tests.answers import submit
 from tests.audit.audit_log import audit_rows, audited
 from tests.audit.operations import ANSWERS, CHANGES, OF_1, OF_2, READS, SCORES
 from tests.callers import Caller, Gateway, opened
 from tests.concurrency import ApiCall, send_together
 from tests.db import raw
-from tests.factories import NOW, a_world, starting_with
+from tests.factories import NOW, a_world, an_assignment, starting_with
 from tests.patience import PATIENCE
 from tests.rest_compat.legacy import ASSIGNMENTS, SESSIONS, homework
 
@@ -254,6 +255,34 @@ def test_a_rejected_change_is_recorded_with_its_code(gateway: Gateway) -> None:
     assert audited(gateway.settings.database) == [
         ("CAREGIVER", 1, "closeSession", "NOT_RUNNING", []),
         ("CAREGIVER", 2, "closeSession", "NOT_FOUND", []),
+    ]
+
+
+def test_a_rejected_submission_is_recorded_with_the_code_of_its_first_wrong_answer(gateway: Gateway) -> None:
+    """An answer to a question of another book, none to the required one, and one that is too long."""
+    client, submitted = gateway.as_client(1), [{1: "x", 2: "y"}, {2: ""}, {2: "y" * 10_001}]
+
+    codes = [[error["code"] for error in submit(client, 2, each)["userErrors"]] for each in submitted]
+
+    assert codes == [["NOT_FOUND"], ["INCOMPLETE"], ["UNREADABLE"]]
+    assert audited(gateway.settings.database) == [
+        ("CLIENT", 1, "submitAnswers", "NOT_FOUND", []),
+        ("CLIENT", 1, "submitAnswers", "INCOMPLETE", []),
+        ("CLIENT", 1, "submitAnswers", "UNREADABLE", []),
+    ]
+
+
+def test_a_new_start_of_a_session_is_recorded_with_the_homework_that_it_moves(gateway: Gateway) -> None:
+    """A change of the title moves none."""
+    gateway.import_records([an_assignment(6, session=2), an_assignment(7, session=2, endDate=None)])
+    update = "mutation ($to: UpdateSessionInput!) { updateSession(input: $to) { userErrors { code } } }"
+
+    gateway.as_caregiver(1).data(update, to={"sessionId": 2, "startDate": "2026-12-01T09:00:00Z"})
+    gateway.as_caregiver(1).data(update, to={"sessionId": 2, "title": "In winter"})
+
+    assert audited(gateway.settings.database) == [
+        ("CAREGIVER", 1, "updateSession", "DONE", [[1, 1, {"sessions": [2], "assignments": [6, 7]}]]),
+        ("CAREGIVER", 1, "updateSession", "DONE", [[1, 1, {"sessions": [2]}]]),
     ]
 
 

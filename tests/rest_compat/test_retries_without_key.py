@@ -17,6 +17,7 @@ from tests.db import raw
 from tests.factories import NOW, a_world, starting_with
 from tests.rest_compat.legacy import ASSIGNMENTS, SESSIONS, homework, rejection_of
 from tests.rest_compat.test_assign_homework import FORMS
+from tests.schema.changing import change
 from tests.schema.test_assign_homework import ASSIGN
 from tests.schema.test_headers import SECURITY_HEADERS
 
@@ -235,14 +236,35 @@ TOUCHED = {
 }
 
 
-@pytest.mark.parametrize("change", TOUCHED.values(), ids=TOUCHED)
-def test_after_a_change_of_an_assignment_the_homework_is_assigned_again(world: Gateway, change: str) -> None:
+@pytest.mark.parametrize("sql", TOUCHED.values(), ids=TOUCHED)
+def test_after_a_change_of_an_assignment_the_homework_is_assigned_again(world: Gateway, sql: str) -> None:
     put(world)
-    raw.run(world.settings.database, change)
+    raw.run(world.settings.database, sql)
 
     put(world)
 
     assert [row["book_id"] for row in stored(world)["assignment"][5:]] == [1, 2, 1, 2]
+
+
+@pytest.mark.parametrize(
+    ("first", "name", "changed"),
+    [
+        ({"endDate": "2026/11/28"}, "extendAssignment", {"endDate": "2026-11-29T18:30:00Z"}),
+        ({"remindDates": []}, "setReminders", {"remindDates": ["2026-11-23T09:00:00Z"]}),
+    ],
+    ids=["the end", "the reminders"],
+)
+def test_homework_that_was_changed_to_that_of_the_request_is_the_same(
+    world: Gateway, first: dict[str, Any], name: str, changed: dict[str, Any]
+) -> None:
+    put(world, **first)
+    for number in ("6", "7"):
+        change(world.as_caregiver(1), name, assignmentId=number, **changed)
+    once = stored(world)
+
+    put(world)
+
+    assert stored(world) == once
 
 
 def test_a_retry_succeeds_after_a_reminder_was_sent(world: Gateway) -> None:

@@ -15,6 +15,7 @@ from tests.callers import Gateway, opened
 from tests.database_rows import added, added_events, stored, wrong_counters
 from tests.factories import NOW, a_book
 from tests.schema.changing import Refusal, a_world_to_change, change, check_refusals
+from tests.schema.worlds import global_id
 
 STARTS = "sessions { startDate }"
 WINDOWS = """sessions { legacyId startDate assignmentCount latestAssignment { legacyId } assignments { nodes {
@@ -175,6 +176,18 @@ def test_two_hundred_assignments_are_planned_at_once(berlin: Gateway) -> None:
     )
 
     assert sessions == [{"assignmentCount": 50}] * 4
+
+
+def test_a_book_that_is_named_again_counts_once(berlin: Gateway) -> None:
+    """Each session gets one assignment, so 52 are planned."""
+    window = {"startDate": "2027-01-01T08:00:00Z", "endDate": "2027-01-08T08:00:00Z"}
+    homework = {"bookIds": ["1", global_id("Book", 1), "1", "1"], **window}
+
+    sessions = repeated(
+        berlin, "sessions { assignmentCount }", 52, 7, startDate=window["startDate"], homework=homework
+    )
+
+    assert sessions == [{"assignmentCount": 1}] * 52
 
 
 @pytest.mark.sqlite_only

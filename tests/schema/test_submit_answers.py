@@ -26,7 +26,7 @@ from tests.answers import (
 )
 from tests.callers import Gateway
 from tests.database_rows import added, stored
-from tests.factories import NOW, starting_with
+from tests.factories import DAY, NOW, an_assignment, starting_with
 from tests.rest_compat.legacy import ASSIGNMENTS, SESSIONS
 from tests.schema.worlds import global_id
 
@@ -100,6 +100,22 @@ def test_answers_of_every_kind_are_submitted_and_scored(world: Gateway) -> None:
     assert [row for row in after["assignment"] if row["id"] != TEST] == [
         row for row in before["assignment"] if row["id"] != TEST
     ]
+
+
+def test_a_submission_has_no_feedback_though_pending_homework_was_imported_with_one(world: Gateway) -> None:
+    feedback = {"feedbackStatus": "SUBMITTED", "feedbackSubmitDate": NOW - DAY}
+    world.import_records([an_assignment(11, book=4, attempt=2, **feedback)])
+
+    response = submit(world.as_client(1), 11, FITTING)["assignment"]
+
+    assert {
+        name: response[name] for name in ("status", "attempt", "feedbackStatus", "feedbackSubmitDate")
+    } == {
+        "status": "COMPLETE",
+        "attempt": 2,
+        "feedbackStatus": "WAITING",
+        "feedbackSubmitDate": None,
+    }
 
 
 def test_caregiver_and_client_see_the_submission_at_once(world: Gateway) -> None:

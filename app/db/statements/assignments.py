@@ -232,6 +232,9 @@ COMPLETE = Statement(
         status=literal(AssignmentStatus.COMPLETE.value),
         submit_date=moment_parameter("now"),
         score=count_parameter("score"),
+        # Pending homework of an import may have feedback on an earlier attempt.
+        feedback_status=literal(FeedbackStatus.WAITING.value),
+        feedback_submit_date=null(),
     )
 )
 REOPEN = Statement(
