@@ -172,7 +172,9 @@ class WrongAnswer:
 
 
 class WrongAnswers(Rejected):
-    """Answers that do not match the questions; names each. The code is that of the first."""
+    """Answers that do not match the questions; names each. Has the code of the first."""
+
+    code = UserErrorCode.UNREADABLE
 
     def __init__(self, wrong: Sequence[WrongAnswer], *members: str) -> None:
         super().__init__("the answers do not match the questions", *members)
