@@ -29,14 +29,15 @@ class LimitedReader(io.RawIOBase):
         seconds = self.deadline - monotonic()
         if seconds <= 0:
             raise TimeoutError("timed out")
-        if self.left <= 0:
-            raise ResponseTooLong("the response is too long")
         self.connected.settimeout(seconds)
         try:
-            number: int | None = self.raw.readinto(buffer)
+            # At most a byte beyond the limit, however much has arrived.
+            number: int | None = self.raw.readinto(memoryview(buffer)[: self.left + 1])
         finally:
             self.connected.settimeout(self.seconds)  # for the next request on this connection
         self.left -= number or 0
+        if self.left < 0:
+            raise ResponseTooLong("the response is too long")
         return number
 
     def close(self) -> None:

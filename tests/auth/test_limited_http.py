@@ -5,10 +5,13 @@ import socket
 import threading
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
+from http.client import HTTPConnection
 
 import pytest
 
 from app.auth.key_sources import MAX_DOCUMENT, KeysUnreadable, fetch
+from app.auth.limited_http import ResponseTooLong, limited
+from tests.patience import PATIENCE
 
 CHUNKED = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n"
 ENDLESS = {
@@ -51,6 +54,24 @@ def test_an_endless_response_of_an_issuer_is_rejected(name: str) -> None:
         fetch(url)
 
     assert str(refusal.value) == "CARE_TOKEN_JWKS cannot be fetched: the response is too long"
+
+
+RESPONSE = b"HTTP/1.1 200 OK\r\ncontent-length: 50000\r\n\r\n" + bytes(50_000)
+
+
+@pytest.mark.parametrize("limit", [len(RESPONSE), len(RESPONSE) - 1])
+def test_a_response_has_as_many_bytes_as_the_limit_at_most(limit: int) -> None:
+    """Also if all of it has arrived before it is read."""
+    with (
+        serving(RESPONSE, b" ") as url,
+        closing(limited(HTTPConnection, limit, url[7:], timeout=PATIENCE)) as connection,
+    ):
+        connection.request("GET", "/")
+        if limit == len(RESPONSE):
+            assert connection.getresponse().read() == bytes(50_000)
+        else:
+            with pytest.raises(ResponseTooLong):
+                connection.getresponse().read()
 
 
 def test_a_long_document_of_an_issuer_is_read_in_part() -> None:

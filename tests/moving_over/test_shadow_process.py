@@ -350,7 +350,10 @@ def test_a_new_service_that_misbehaves_changes_nothing_for_clients(tmp_path: Pat
         assert not released.is_set()  # the new service has not answered yet
         released.set()
         shadow.wait_for('outcome="same",path="GET /gateway/profile/caregiver/session/assignment/{id}"} 1.0')
-        shadow.wait_for('outcome="failed",path="GET /gateway/profile/caregiver/session/assignment/{id}"} 5.0')
+        shadow.wait_for('outcome="failed",path="GET /gateway/profile/caregiver/session/assignment/{id}"} 4.0')
+        shadow.wait_for(
+            'outcome="dropped",path="GET /gateway/profile/caregiver/session/assignment/{id}"} 1.0'
+        )
         shadow.wait_for('"200 -> 418"')
 
 
