@@ -39,8 +39,9 @@ def serving(start: bytes, endless: bytes) -> Iterator[str]:
             with closing(connected), suppress(OSError):
                 connected.recv(65536)
                 connected.sendall(start)
-                while True:
+                while endless:
                     connected.sendall(endless * 50)
+                connected.recv(1)  # until the client closes
 
         thread = threading.Thread(target=respond)
         thread.start()
@@ -63,7 +64,7 @@ RESPONSE = b"HTTP/1.1 200 OK\r\ncontent-length: 50000\r\n\r\n" + bytes(50_000)
 def test_a_response_has_as_many_bytes_as_the_limit_at_most(limit: int) -> None:
     """Also if all of it has arrived before it is read."""
     with (
-        serving(RESPONSE, b" ") as url,
+        serving(RESPONSE, b"") as url,
         closing(limited(HTTPConnection, limit, url[7:], timeout=PATIENCE)) as connection,
     ):
         connection.request("GET", "/")
