@@ -26,7 +26,7 @@ class RequestFailed(Exception):
 
 
 class BodyTooLong(RequestFailed):
-    """The response is longer than what is read."""
+    """The response is longer than the limit."""
 
 
 class Unreachable(LegacyMigrationError):
@@ -159,7 +159,7 @@ def requested_pause(response: Response) -> int:
     value = response.headers.get("retry-after", "0")
     if not (value.isascii() and value.isdigit()):
         return 1
-    return min(int(value[:9]), MAX_RETRY_SECONDS)  # thousands of digits are no int
+    return min(int(value[:9]), MAX_RETRY_SECONDS)  # int() rejects thousands of digits
 
 
 def reason_of(error: Exception) -> str:

@@ -59,7 +59,7 @@ class Recorder:
 
         Until then it has another name, and contains the users who are complete.
         """
-        if self.folder.exists():  # also one without a name, such as `.`
+        if self.folder.exists():  # `.` exists too, and has no name for `with_name`
             raise LegacyMigrationError(f"{self.folder} exists already; a recording needs a new folder")
         part = self.folder.with_name(f"{self.folder.name}.part")
         done = self.open_folder(part, continues)
@@ -237,9 +237,11 @@ class Caller:
 
 def check_page(page: Any, numbers: Container[int]) -> None:
     names = ("totalElements", "totalPages", "number")
-    if not isinstance(page, dict) or any(type(page.get(name)) is not int for name in names):
-        raise ValueError("is not a page")
-    if not isinstance(page.get("content") or [], list):
+    if (
+        not isinstance(page, dict)
+        or any(type(page.get(name)) is not int for name in names)
+        or not isinstance(page.get("content") or [], list)
+    ):
         raise ValueError("is not a page")
     if page["number"] not in numbers:
         raise ValueError("is another page; see --paging and --first-page")

@@ -31,7 +31,7 @@ class LimitedReader(io.RawIOBase):
             raise TimeoutError("timed out")
         self.connected.settimeout(seconds)
         try:
-            # At most a byte beyond the limit, however much has arrived.
+            # Reads at most one byte beyond the limit, also if more has arrived.
             number: int | None = self.raw.readinto(memoryview(buffer)[: self.left + 1])
         finally:
             self.connected.settimeout(self.seconds)  # for the next request on this connection
@@ -54,7 +54,7 @@ class LimitedResponse(HTTPResponse):
         self.fp = io.BufferedReader(LimitedReader(raw, connected, max_bytes))
 
     def begin(self) -> None:
-        """The library takes interim responses, except 100, as the response."""
+        """Skips interim responses. The library skips only 100."""
         super().begin()
         while 102 <= self.status <= 199:
             self.headers = self.msg = None  # type: ignore[assignment]

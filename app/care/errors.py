@@ -172,7 +172,7 @@ class WrongAnswer:
 
 
 class WrongAnswers(Rejected):
-    """Answers that do not match the questions; names each. Has the code of the first."""
+    """Answers that do not match the questions; names each. The code is that of the first answer."""
 
     code = UserErrorCode.UNREADABLE
 

@@ -133,7 +133,7 @@ def shift(moment: datetime, days: int, zone: ZoneInfo) -> datetime:
     """The same local time some days later. Returns the first of two if clocks go back on that day."""
     if days == 0:
         return moment
-    shifted = moment.astimezone(zone) + timedelta(days=days)  # of the local time, and the first of two
+    shifted = moment.astimezone(zone) + timedelta(days=days)  # in local time, with fold=0
     found = shifted.astimezone(UTC)
     # A local time that does not exist is converted to another one.
     if found.astimezone(zone).replace(tzinfo=None) != shifted.replace(tzinfo=None):

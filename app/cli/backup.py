@@ -38,13 +38,14 @@ def backup(file: Path, force: bool) -> None:
         with replacing(file) as part:
             copy_with_progress(database, part)
         with suppress(OSError):  # this user may not write the folder; then the metric shows the backup before
-            mark(database)
+            note_backup(database)
     except OSError as error:
         raise DatabaseError(f"the backup at {file} cannot be written: {error.strerror}") from None
     click.echo(f"{file}: {file.stat().st_size:,} bytes, integrity checked")
 
 
-def mark(database: Path) -> None:
+def note_backup(database: Path) -> None:
+    """Sets the time that the metrics export."""
     marker = marker_of(database)
     try:
         marker.touch(mode=0o600)

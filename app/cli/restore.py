@@ -124,7 +124,7 @@ async def applying(db: Database, given: Tombstones, now: datetime) -> Again:
 
 
 def switching_again() -> Steps[Again]:
-    """Finds the accounts in the transaction that switches them: an operator may decide otherwise before."""
+    """Finds and switches accounts in one transaction, so that it reverts no later decision of an operator."""
     yield LOCK_TOMBSTONES, {}
     found = yield from finding_contradictions((yield from reading_tombstones()))
     again: Again = {}

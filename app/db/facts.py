@@ -12,11 +12,11 @@ from sqlmodel import Field
 Id = BigInteger().with_variant(Integer(), "sqlite")  # SQLite generates ids for INTEGER columns only
 
 
-ERASED = "erased-"  # and the id of the row
+ERASED_PREFIX = "erased-"  # followed by the id of the row
 
 
-def is_of_erased(text: str) -> bool:
-    return re.fullmatch(f"{ERASED}[0-9]+", text) is not None
+def is_erased_text(text: str) -> bool:
+    return re.fullmatch(f"{ERASED_PREFIX}[0-9]+", text) is not None
 
 
 class Erased(Enum):
@@ -24,7 +24,7 @@ class Erased(Enum):
 
     UNCHANGED = auto()  # no personal text of a client
     NULL = auto()
-    NUMBERED = auto()  # ERASED and the id, so that it stays unique
+    NUMBERED = auto()  # ERASED_PREFIX and the id, so that it stays unique
     ANSWERS = auto()  # a document in which each answer is empty
 
 
@@ -95,7 +95,7 @@ def erased_texts(table: Table) -> dict[str, Any]:
     """The columns of the table with personal texts, and their values after an erasure."""
     computed = {
         Erased.NULL: null(),
-        Erased.NUMBERED: literal(ERASED) + cast(table.primary_key.columns[0], Text),
+        Erased.NUMBERED: literal(ERASED_PREFIX) + cast(table.primary_key.columns[0], Text),
     }
     becomes = {column.name: facts_of(column).erased for column in table.columns if is_personal(column)}
     return {name: computed[how] if isinstance(how, Erased) else how for name, how in becomes.items()}

@@ -82,7 +82,8 @@ def check_access(path: Path) -> Iterator[Finding]:
 
 
 def lacks(file: Path, mode: int) -> bool:
-    """False for a missing file; the log of a running service may appear or vanish at any time."""
+    """Whether this user lacks access to the file. False for a missing file: a running service creates and
+    removes its log at any time."""
     return os.access(file, os.F_OK) and not os.access(file, mode) and os.access(file, os.F_OK)
 
 

@@ -90,7 +90,7 @@ def format_error(error: GraphQLError, request_id: str) -> dict[str, Any]:
 
 
 def count_errors(errors: Iterable[GraphQLError]) -> None:
-    """Called once it is certain that the response has them."""
+    """Counts the errors of a response that was written."""
     for error in errors:
         counters.codes[failure_in(error).code] += 1
         if isinstance(error, TooCostly):

@@ -46,7 +46,7 @@ class OperationContext(ExecutionContext):
 
     @property
     def operation_type(self) -> OperationType:
-        """A query if the operation is ambiguous: graphql-core then asks for its name."""
+        """Returns QUERY if the request does not name one of several operations. graphql-core rejects it."""
         definitions = self.graphql_document.definitions if self.graphql_document else ()
         operations = sum(isinstance(each, OperationDefinitionNode) for each in definitions)
         if self.operation_name is None and operations > 1:

@@ -48,7 +48,7 @@ class RequestCycle:
     is_read: bool = False
     is_disconnected: bool = False
     end_event: asyncio.Event | None = None  # exists if the application waits for the end, as a stream does
-    is_input_closed: bool = False  # the client sends nothing more, and has perhaps disconnected
+    is_input_closed: bool = False  # the client has closed its sending side, or has disconnected
     head: bytes = b""  # sent together with the first bytes of the body
     is_started: bool = False
     is_chunked: bool = False

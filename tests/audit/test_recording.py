@@ -273,7 +273,7 @@ def test_a_rejected_submission_is_recorded_with_the_code_of_its_first_wrong_answ
 
 
 def test_a_new_start_of_a_session_is_recorded_with_the_homework_that_it_moves(gateway: Gateway) -> None:
-    """A change of the title moves none."""
+    """A change of the title moves no homework."""
     gateway.import_records([an_assignment(6, session=2), an_assignment(7, session=2, endDate=None)])
     update = "mutation ($to: UpdateSessionInput!) { updateSession(input: $to) { userErrors { code } } }"
 

@@ -62,7 +62,7 @@ RESPONSE = b"HTTP/1.1 200 OK\r\ncontent-length: 50000\r\n\r\n" + bytes(50_000)
 
 @pytest.mark.parametrize("limit", [len(RESPONSE), len(RESPONSE) - 1])
 def test_a_response_has_as_many_bytes_as_the_limit_at_most(limit: int) -> None:
-    """Also if all of it has arrived before it is read."""
+    """Also if the whole response arrives before the client reads it."""
     with (
         serving(RESPONSE, b"") as url,
         closing(limited(HTTPConnection, limit, url[7:], timeout=PATIENCE)) as connection,

@@ -137,7 +137,7 @@ def test_days_on_which_the_service_did_not_run_make_the_state_unknown(
 
 @pytest.mark.sqlite_only
 def test_a_day_that_has_just_begun_is_not_known_without_a_counted_minute() -> None:
-    """A complete day may miss an hour."""
+    """A day counts as complete without one of its hours."""
     counted = minutes_between(datetime(2026, 11, 1, tzinfo=UTC), datetime(2026, 11, 15, tzinfo=UTC))
     path = GET_CAREGIVER_ASSIGNMENT
 

@@ -255,7 +255,7 @@ def test_a_list_of_erased_clients_is_applied_and_audited(
 def test_a_list_that_is_applied_again_cleans_the_database_file(
     command: Command, settings: Settings, tmp_path: Path
 ) -> None:
-    """The first run may have been interrupted between both."""
+    """The first run may have ended after the erasure and before the cleaning."""
     list_file, path = tmp_path / "erased", sqlite_path(settings.database)
     list_file.write_text("2\n")
     command("tombstones", "apply", str(list_file))

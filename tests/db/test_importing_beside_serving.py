@@ -131,7 +131,7 @@ def waiting_after_the_first_rows(steps: Steps[dict[str, int]]) -> Steps[dict[str
 def test_an_import_of_many_rows_goes_on_while_homework_waits_for_its_session(
     database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of two transactions that wait for each other, PostgreSQL would end one: perhaps the import."""
+    """PostgreSQL ends one of two transactions that wait for each other, which can be the import."""
     monkeypatch.setattr(load_module, "MAX_ROWS_IN_MEMORY", 1)
     records = [an_assignment(number, session=1) for number in (11, 12)]
 
@@ -176,7 +176,7 @@ LOCKS = sql("SELECT count(*) FROM pg_locks WHERE pid = pg_backend_pid()")
 def test_an_import_of_many_rows_holds_no_more_locks_than_one_of_few(
     database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """All transactions share the room for locks."""
+    """All transactions share PostgreSQL's memory for locks."""
     monkeypatch.setattr(load_module, "MAX_ROWS_IN_MEMORY", 1)
 
     def importing_modules(*numbers: int) -> Steps[int]:

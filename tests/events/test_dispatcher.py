@@ -273,7 +273,7 @@ def test_the_server_dispatches_unless_disabled(with_webhook: Care, receiver: Rec
 
 @pytest.mark.parametrize("reads", [0, 1])
 def test_a_run_is_recorded_when_it_has_ended(care: Care, reads: int) -> None:
-    """It fails after so many reads: those of reminders and of events."""
+    """The database fails at the first read, of reminders, or at the second, of events."""
     care.rows("UPDATE reminder SET state = 'SKIPPED'")
 
     async def run() -> tuple[set[str], set[str]]:

@@ -179,7 +179,7 @@ def test_each_address_of_a_host_is_tried(monkeypatch: pytest.MonkeyPatch) -> Non
 
 @contextmanager
 def silent_port() -> Iterator[int]:
-    """A port whose queue of connections is full, so that it answers none."""
+    """A port whose backlog is full, so that connecting to it waits."""
     with socket.socket() as listener, ExitStack() as stack:
         listener.bind(("127.0.0.1", 0))
         listener.listen(0)

@@ -126,7 +126,7 @@ def test_the_deprecation_dates_of_the_legacy_paths_are_shown(settings: Settings)
 
 @pytest.mark.parametrize("host", ["127.0.0.1:8123", "[::1]:8000", "localhost"])
 def test_other_programs_than_browsers_get_plain_text_with_commands(own_keys: Settings, host: str) -> None:
-    """For the address by which they have reached the service."""
+    """The commands contain the address of the request."""
     with service(own_keys) as gateway:
         found = gateway.as_anonymous().get("/", headers={"accept": "*/*", "host": host})
 

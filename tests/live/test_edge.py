@@ -176,7 +176,7 @@ def test_each_request_on_a_connection_is_checked_before_its_body(edge: Edge) -> 
 
 
 def test_a_client_of_http_1_0_gets_no_interim_response(edge: Edge) -> None:
-    """It would take it for the response."""
+    """The client would read it as the response."""
     expecting = request(
         "PUT", ASSIGNMENTS, JSON, AUTHORIZATION, b"expect: 100-continue\r\ncontent-length: %d\r\n" % len(BODY)
     )

@@ -171,7 +171,7 @@ LONG: dict[str, tuple[dict[str, str], bytes, bytes]] = {
 
 @pytest.mark.parametrize("case", LONG)
 def test_bodies_that_are_too_long_are_not_compared(case: str) -> None:
-    """The gzip bodies are equal as far as they would be read."""
+    """The gzip bodies differ only beyond the limit."""
     headers, old, new = LONG[case]
     with fake_service(lambda request: Response(body=new, headers=headers)) as address:
         shadow = idle_shadow(new=address, threads=1)

@@ -680,7 +680,7 @@ def test_a_renamed_book_is_found_by_its_new_words(pair: Pair) -> None:
 
 
 def test_a_score_of_0_counts_in_a_book_that_becomes_a_test_in_the_same_update(pair: Pair) -> None:
-    """And is no score as soon as the book is no test."""
+    """A score of 0 is no score once the book is no test."""
     pair.import_first()
     scores = "SELECT assignment_id, score FROM answer_set ORDER BY assignment_id"
     found = []

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from sqlalchemy import Boolean, literal, null, select, update
 
 from app.db.admin.tombstones import LOCK_TOMBSTONES, ROLES, Mark, saving_tombstone, switching
-from app.db.facts import is_of_erased
+from app.db.facts import is_erased_text
 from app.db.sql import Statement, Steps, id_parameter, insert_if_absent, text_parameter
 from app.db.tables import TombstoneState
 from app.telemetry.wording import OperatorError
@@ -39,7 +39,7 @@ def adding_person(role: str, **values: str) -> Steps[int]:
     for column, name in UNIQUE.items():
         if column in values and (owner := (yield from finding_owner(role, column, values[column]))):
             raise AccountRejected(f"{role.lower()} {owner} has the {name} {values[column]} already")
-    if is_of_erased(values.get("oppt_id", "")):
+    if is_erased_text(values.get("oppt_id", "")):
         raise AccountRejected(f"{values['oppt_id']} can only be the identifier of an erased client")
     row = {**{name: text_parameter(name) for name in values}, "is_disabled": literal(False, Boolean)}
     added = yield insert_if_absent(table, row, [table.c.id]), values

@@ -16,7 +16,7 @@ from app.db.sql import DATABASE_KIND, Statement, Steps, among
 from app.db.tables import LINE_TABLES
 
 BEGIN_LOCK, END_LOCK = Statement(text("SAVEPOINT ids")), Statement(text("ROLLBACK TO SAVEPOINT ids"))
-# A savepoint that stays keeps a lock for the changes after it, of which PostgreSQL has some thousands.
+# Each savepoint that is not released holds a lock. PostgreSQL has memory for some thousands of locks.
 END_SAVEPOINT = Statement(text("RELEASE SAVEPOINT ids"))
 
 

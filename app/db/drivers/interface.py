@@ -104,7 +104,8 @@ def location_of(url: str) -> str:
 
 
 def split_address(url: str) -> SplitResult:
-    """Raises ValueError if a password has a character that ends a host: its rest must not be printed."""
+    """Raises ValueError if an unescaped character of the password ends the host part. Otherwise callers would
+    print the rest of the password as a part of the host or path."""
     parts = urlsplit(url)
     if "@" in parts.path + parts.query + parts.fragment:
         raise ValueError("an @ that is no separator must be written as %40")

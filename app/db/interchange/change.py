@@ -62,7 +62,7 @@ CHANGE_ROW = {
     kind: change_row(kind, (*columns.values(), *(["attempt"] if kind == "assignment" else [])))
     for kind, columns in CHANGEABLE.items()
 }
-RELEASE = change_row("client", ["oppt_id"])
+CHANGE_IDENTIFIER = change_row("client", ["oppt_id"])
 REMOVE = {
     "session": (CLOSE_SESSION, SKIP_REMINDERS_OF_SESSION),
     "assignment": (WITHDRAW, SKIP_REMINDERS),

@@ -13,9 +13,9 @@ from typing import Any
 import orjson
 
 from app.db.audit.records import About
-from app.db.facts import ERASED, is_of_erased
+from app.db.facts import ERASED_PREFIX, is_erased_text
 from app.db.interchange.change import (
-    RELEASE,
+    CHANGE_IDENTIFIER,
     REMOVE,
     RESTORE,
     TAKEN,
@@ -143,25 +143,29 @@ def updating_row(update: Update, row: RecordedRow, found: StoredRow | None) -> S
 def releasing_identifiers(
     update: Update, rows: Sequence[RecordedRow], stored: dict[int, StoredRow]
 ) -> Steps[None]:
-    """Clients may pass identifiers on to each other: each gives up its own before another one takes it."""
+    """Clients may exchange identifiers. Before the changes, gives each of these clients a temporary one that
+    no other client can have. A client whose new identifier is taken keeps its own."""
     unique = update.rows.unique["client", "opptId"]
-    passed = {each.id: stored[each.id].members["opptId"] for each in rows if is_passed(update, each, stored)}
-    kept = set(passed)
-    while kept:
-        takers = [each for each in rows if each.id in passed or each.id not in stored]
+    former = {
+        each.id: stored[each.id].members["opptId"]
+        for each in rows
+        if changes_identifier(update, each, stored)
+    }
+    kept = set(former)
+    while kept:  # an identifier that one client keeps is taken for the others
+        takers = [each for each in rows if each.id in former or each.id not in stored]
         wanted = Counter(each.members["opptId"] for each in takers)
-        taken = {each for each in wanted if wanted[each] > 1 or is_of_erased(each)}
-        taken |= unique & wanted.keys() - set(passed.values())
-        kept = {each.id for each in takers if each.members["opptId"] in taken} & passed.keys()
-        passed = {number: value for number, value in passed.items() if number not in kept}
-    for number, value in passed.items():
+        taken = {each for each in wanted if wanted[each] > 1 or is_erased_text(each)}
+        taken |= unique & wanted.keys() - set(former.values())
+        kept = {each.id for each in takers if each.members["opptId"] in taken} & former.keys()
+        former = {number: value for number, value in former.items() if number not in kept}
+    for number, value in former.items():
         if value in wanted:
-            yield RELEASE, {"row": number, "oppt_id": f"{ERASED}{number}"}  # no other client can have it
+            yield CHANGE_IDENTIFIER, {"row": number, "oppt_id": f"{ERASED_PREFIX}{number}"}
             unique.discard(value)
 
 
-def is_passed(update: Update, row: RecordedRow, stored: dict[int, StoredRow]) -> bool:
-    """Whether the client gets another identifier."""
+def changes_identifier(update: Update, row: RecordedRow, stored: dict[int, StoredRow]) -> bool:
     if row.id not in stored or (here := stored[row.id].members)["opptId"] == row.members["opptId"]:
         return False
     choice, base = update.choices.get(row.key), update.base.get(row.key)

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from sqlalchemy import Table
 
 from app.db.answers import Answer, as_document
-from app.db.facts import ERASED, facts_of, is_of_erased, member_of
+from app.db.facts import ERASED_PREFIX, facts_of, is_erased_text, member_of
 from app.db.interchange.import_format import (
     IMPORT_LINE,
     AnswerSetLine,
@@ -146,8 +146,8 @@ class ImportRows:
         taken.add(value)
 
     def require_identifier(self, client: int, oppt_id: str) -> None:
-        """Another client gets an identifier of an erased one when they are erased."""
-        if is_of_erased(oppt_id) and oppt_id != f"{ERASED}{client}":
+        """Rejects an identifier that the erasure of another client would set."""
+        if is_erased_text(oppt_id) and oppt_id != f"{ERASED_PREFIX}{client}":
             raise LineRejected("opptId: can only be that of an erased client")
         self.require_unique("client", "opptId", oppt_id)
 

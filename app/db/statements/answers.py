@@ -49,16 +49,16 @@ def questions_of(book: ColumnElement[int]) -> ColumnElement[Any]:
     """A JSON array of the questions in any order; each is an array of its columns."""
     head, is_required = QUESTION.c["id", "position", "text", "kind"], QUESTION.c.is_required
     (options, weights), limits = QUESTION.c["options", "weights"], QUESTION.c["minimum", "maximum"]
-    texts = func.json(options), is_required, *map(exactly, limits), func.json(weights)
+    sqlite_tail = func.json(options), is_required, *map(with_all_digits, limits), func.json(weights)
     array = PerDatabase(
-        sqlite=func.json_group_array(func.json_array(*head, *texts)),
+        sqlite=func.json_group_array(func.json_array(*head, *sqlite_tail)),
         postgresql=func.json_agg(func.json_build_array(*head, options, is_required, *limits, weights)),
     )
     return select(array).where(QUESTION.c.book_id == book).scalar_subquery()
 
 
-def exactly(number: ColumnElement[float]) -> ColumnElement[Any]:
-    """SQLite would write 15 digits of the number."""
+def with_all_digits(number: ColumnElement[float]) -> ColumnElement[Any]:
+    """The number as JSON. json_array of SQLite writes only 15 digits."""
     digits = func.printf(literal_text("%!.18g"), number)
     return func.json(case((number.is_not(None), digits)))
 
