@@ -130,10 +130,14 @@ def number_mismatch(question: Question, answer: str) -> str | None:
         return "a number such as 7 or 7.5"
     number = float(answer)
     if question.minimum is not None and number < question.minimum:
-        return f"at least {question.minimum:.15g}"
+        return f"at least {shown(question.minimum)}"
     if question.maximum is not None and number > question.maximum:
-        return f"at most {question.maximum:.15g}"
+        return f"at most {shown(question.maximum)}"
     return None
+
+
+def shown(limit: float) -> str:
+    return repr(limit).removesuffix(".0")  # with all its digits
 
 
 def choices(answer: str) -> list[str]:

@@ -111,7 +111,7 @@ def test_an_answer_is_compared_with_all_digits_of_a_limit(world: Gateway) -> Non
         for answer in ("1234567890.123455", "1234567890.123456")
     ]
 
-    message = "the answer to question 1 must be at least 1234567890.12346"
+    message = "the answer to question 1 must be at least 1234567890.123456"
     assert below == {"assignment": None, "userErrors": [{"code": "UNREADABLE", "message": message}]}
     assert equal == {"assignment": {"status": "COMPLETE"}, "userErrors": []}
 
