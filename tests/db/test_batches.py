@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from sqlalchemy import case, func, literal_column, select, true
 
-from app.db.drivers.batches import MAX_BATCH, BatchItem, run_batch
+from app.db.drivers.batches import MAX_BATCH, MAX_CHANGES, BatchItem, run_batch
 from app.db.drivers.factory import open_database
 from app.db.drivers.fair_turns import CALLER, FairTurns
 from app.db.drivers.interface import DatabaseUnavailable, OutcomeUnknown
@@ -129,9 +129,10 @@ def test_a_third_read_of_a_statement_waits_and_reads_of_others_do_not(database_u
     asyncio.run(main())
 
 
-def test_reads_that_arrive_together_make_whole_batches(database_url: str) -> None:
+@pytest.mark.parametrize(("number", "batches"), [(2 * MAX_BATCH, 2), (2 * MAX_BATCH + 1, 3)])
+def test_reads_that_arrive_together_make_whole_batches(database_url: str, number: int, batches: int) -> None:
     sent: list[str] = []
-    reads = [(f"caller {by}", QUOTIENT, by) for by in range(1, 2 * MAX_BATCH + 1)]
+    reads = [(f"caller {by}", QUOTIENT, by) for by in range(1, number + 1)]
 
     async def main() -> list[int]:
         db: Any = await open_database(database_url, 4)
@@ -147,7 +148,7 @@ def test_reads_that_arrive_together_make_whole_batches(database_url: str) -> Non
             await db.close()
 
     assert asyncio.run(main()) == [840 // by for _, _, by in reads]
-    assert sent.count(QUOTIENT.for_("postgresql").sql) == 2
+    assert sent.count(QUOTIENT.for_("postgresql").sql) == batches
 
 
 def test_a_read_does_not_wait_for_a_batch_for_ever(database_url: str) -> None:
@@ -309,6 +310,43 @@ def test_a_change_that_no_batch_takes_in_time_was_not_made(database_url: str) ->
         turns.release()
         assert rejected.type is DatabaseUnavailable
         assert (turns.free, len(turns.waiting.items)) == (1, 0)
+
+    with_one_connection(database_url, test)
+
+
+DONE = Statement(select(NUMBER, literal_column("1")))
+
+
+def changing_at_once() -> Steps[int]:
+    return len((yield FastPath(DONE, DONE, {"caregiver": 1})))
+
+
+@pytest.mark.parametrize(("number", "commits"), [(MAX_CHANGES, 1), (MAX_CHANGES + 1, 2)])
+def test_a_limited_number_of_changes_shares_a_commit(database_url: str, number: int, commits: int) -> None:
+    async def test(db: Any, sent: list[str]) -> None:
+        changes = [asyncio.create_task(db.write(changing_at_once())) for _ in range(number)]
+
+        assert await asyncio.gather(*changes) == [1] * number
+
+        await asyncio.sleep(0)
+        assert sent.count(DONE.for_("postgresql").sql) == commits
+
+    with_one_connection(database_url, test)
+
+
+@pytest.mark.parametrize("is_change", [False, True], ids=["read", "change"])
+def test_the_wait_for_a_batch_is_a_part_of_the_wait_for_a_connection(
+    database_url: str, is_change: bool
+) -> None:
+    async def test(db: Any, sent: list[str]) -> None:
+        async with db.connection():
+            db.acquire_seconds = 0.05
+            run = db.write(changing_at_once()) if is_change else read_for(db, "caller", QUOTIENT, 4)
+            waiting = asyncio.create_task(run)
+            await asyncio.sleep(0)  # until its batch begins
+            db.acquire_seconds = None
+            with pytest.raises(DatabaseUnavailable):
+                await waiting
 
     with_one_connection(database_url, test)
 

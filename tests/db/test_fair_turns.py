@@ -9,7 +9,9 @@ from threading import Event
 
 import pytest
 
+from app.db.drivers.batches import BatchItem
 from app.db.drivers.fair_turns import CALLER, FairThreads, FairTurns, Waiter
+from app.db.drivers.interface import DatabaseUnavailable
 from app.db.drivers.postgres import WORKER
 from tests.patience import PATIENCE
 
@@ -91,6 +93,28 @@ def test_a_turn_that_comes_to_a_cancelled_operation_passes_on() -> None:
     run(main)
 
     assert (turns.free, len(turns.waiting.items)) == (1, 0)
+
+
+@pytest.mark.parametrize("fault", [None, DatabaseUnavailable()], ids=["has run", "has failed"])
+def test_a_cancelled_request_whose_statement_another_request_runs_gives_no_turn_back(
+    fault: DatabaseUnavailable | None,
+) -> None:
+    turns, item = FairTurns(1), BatchItem("A")
+
+    async def main() -> None:
+        await turns.acquire()
+        waiting = asyncio.create_task(turns.acquire(item))
+        await asyncio.sleep(0)
+        assert turns.take("A", 8) == [item]
+        if fault is None:
+            item.complete([])
+        else:
+            item.fail(fault)
+        waiting.cancel()
+        await asyncio.wait([waiting])
+        assert (waiting.cancelled(), turns.free) == (True, 0)
+
+    run(main)
 
 
 def test_a_batch_takes_the_same_statement_in_turn_over_the_callers() -> None:

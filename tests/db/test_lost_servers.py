@@ -48,6 +48,24 @@ def test_a_silent_first_host_is_skipped(database_url: str, monkeypatch: pytest.M
         assert with_database(url, lambda db: db.read(counting())) == 0
 
 
+def test_a_further_connection_leads_to_the_host_in_use_at_once(database_url: str) -> None:
+    tries = []
+
+    def close(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        tries.append(writer)
+        writer.close()
+
+    async def use() -> int:
+        server = await asyncio.start_server(close, "127.0.0.1", 0)
+        async with server:
+            primary = Primary(with_hosts(database_url, f"127.0.0.1:{server.sockets[0].getsockname()[1]}", ""))
+            for _ in range(3):
+                await (await primary.connect()).close()
+        return len(tries)
+
+    assert asyncio.run(use()) == 1
+
+
 def test_the_error_names_each_host_without_the_password(database_url: str) -> None:
     first, second, _ = free_ports()
     url = with_hosts(database_url, f"127.0.0.1:{first}", f"127.0.0.1:{second}")
@@ -180,21 +198,22 @@ def test_an_idle_connection_that_the_server_closed_is_replaced(database_url: str
 
 @pytest.mark.skipif(not hasattr(socket, "TCP_USER_TIMEOUT"), reason="an option of Linux")
 def test_a_host_that_acknowledges_nothing_is_noticed(database_url: str) -> None:
-    async def use(db: Any) -> tuple[int, int]:
+    async def use(db: Any) -> list[int]:
         async with db.connection() as connection:
             options = connection._transport.get_extra_info("socket")
-            return (
-                options.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE),
-                options.getsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT),
-            )
+            names = (socket.TCP_KEEPIDLE, socket.TCP_KEEPINTVL, socket.TCP_USER_TIMEOUT)
+            is_checked = options.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
+            return [is_checked, *(options.getsockopt(socket.IPPROTO_TCP, name) for name in names)]
 
-    assert with_database(database_url, use) == (1, 5000)
+    assert with_database(database_url, use) == [1, 5, 5, 5000]
 
 
 def test_the_server_notices_that_a_process_has_vanished(database_url: str) -> None:
-    shown = with_database(database_url, lambda db: db.read(running("SHOW tcp_keepalives_idle")))
+    async def use(db: Any) -> list[str]:
+        names = ("idle", "interval", "count")
+        return [await db.read(running(f"SHOW tcp_keepalives_{name}")) for name in names]
 
-    assert shown == "30"
+    assert with_database(database_url, use) == ["30", "10", "3"]
 
 
 def test_rows_are_not_written_to_a_lost_connection(

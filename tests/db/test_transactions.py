@@ -83,7 +83,9 @@ def test_a_statement_without_a_value_for_each_parameter_does_not_run(database_ur
     assert modules(database_url) == []
 
 
-def test_a_read_sees_one_snapshot_while_a_write_commits(database_url: str) -> None:
+@pytest.mark.once_on_postgresql
+@pytest.mark.parametrize("loop_read_ms", [5, 0], ids=["on the loop", "in a thread"])
+def test_a_read_sees_one_snapshot_while_a_write_commits(database_url: str, loop_read_ms: int) -> None:
     def counting_twice(url: str) -> Steps[tuple[int, int]]:
         before = (yield COUNT_MODULES, {})[0][0]
         other = threading.Thread(target=lambda: raw.run(url, "INSERT INTO module (name) VALUES ('new')"))
@@ -95,7 +97,7 @@ def test_a_read_sees_one_snapshot_while_a_write_commits(database_url: str) -> No
         seen = await db.read(counting_twice(database_url))
         return seen, await db.read(counting())
 
-    assert with_database(database_url, use) == ((0, 0), 1)
+    assert with_database(database_url, use, loop_read_ms=loop_read_ms) == ((0, 0), 1)
 
 
 def test_a_read_cannot_write(database_url: str) -> None:
@@ -350,9 +352,13 @@ def test_a_dropped_database_is_unavailable(database_url: str) -> None:
         ("care:s3cret@nowhere.invalid/care", r"the PostgreSQL database cannot be opened: .+"),
         ("care:s3/cret@127.0.0.1:1/care", r"the address of the PostgreSQL database cannot be read; .*%XX"),
         ("care:s3#cret@127.0.0.1:1/care", r"the address of the PostgreSQL database cannot be read; .*%XX"),
+        ("care:s3?cret@127.0.0.1:1/care", r"the address of the PostgreSQL database cannot be read; .*%XX"),
         ("care:s3cret@127.0.0.1:port/care", r"the address of the PostgreSQL database cannot be read; .*%XX"),
     ],
-    ids=["no server", "no such host", "slash in the password", "hash in the password", "no port"],
+    ids=[
+        *("no server", "no such host", "slash in the password", "hash in the password"),
+        *("question mark in the password", "no port"),
+    ],
 )
 def test_the_error_of_an_unreachable_server_does_not_contain_the_password(address: str, message: str) -> None:
     pytest.importorskip("asyncpg")
