@@ -3,13 +3,14 @@ and client of each; after a gap it notifies without them."""
 
 import asyncio
 from collections.abc import AsyncIterator, Coroutine
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
 from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
 
-from app.db.drivers.event_feed import event_feed_of, follow_postgres
+from app.db.drivers.event_feed import Notify, event_feed_of, follow_postgres
 from app.db.drivers.factory import open_database
 from app.db.drivers.interface import DatabaseUnavailable
 from app.db.statements.events import INSERT_ASSIGNMENT_EVENTS
@@ -47,6 +48,10 @@ async def followed(url: str) -> AsyncIterator[tuple[Any, Notifications, asyncio.
         with suppress(asyncio.CancelledError, Exception):
             await task
         await db.close()
+
+
+async def follow(db: Any, notify: Notify) -> None:
+    await event_feed_of(db)(notify)
 
 
 async def soon(coroutine: Coroutine[Any, Any, Any]) -> Any:
@@ -92,6 +97,72 @@ def test_a_feed_that_is_cancelled_at_the_moment_of_a_change_ends(url: str) -> No
             for _ in range(10):
                 await asyncio.sleep(0)
             return follower.done()
+
+    assert asyncio.run(run())
+
+
+def test_an_event_at_the_moment_of_the_first_notification_is_notified(url: str) -> None:
+    """The subscriptions check then, and may do so before the event is committed."""
+    insert = (
+        "INSERT INTO event (caregiver_id, client_id, kind, session_id, moment)"
+        " VALUES (1, 2, 'ASSIGNED', 4, '2026-11-21T06:30:00.000000Z')"
+    )
+    add = insert if url.startswith("sqlite:") else "SELECT pg_notify('care_event', '1 2')"
+    notifications: Notifications = asyncio.Queue()
+
+    def receive(parties: Any) -> None:
+        notifications.put_nowait(parties and list(parties))
+        if parties is None:
+            with ThreadPoolExecutor(1) as pool:  # blocks the event loop
+                pool.submit(raw.run, url, add).result()
+
+    async def run() -> list[Any]:
+        db = await open_database(url)
+        task = asyncio.create_task(follow(db, receive))
+        found = [await soon(notifications.get()) for _ in range(2)]
+        task.cancel()
+        await asyncio.wait([task])
+        await db.close()
+        return found
+
+    assert asyncio.run(run()) == [None, [(1, 2)]]
+
+
+@pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
+def test_an_event_that_is_written_during_a_poll_is_notified_without_a_pause(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("app.db.drivers.event_feed.PAUSE_SECONDS", 2 * TIMEOUT)
+
+    async def run() -> Any:
+        async with followed(url) as (db, notifications, _):
+            read = db.read
+
+            async def read_and_write(steps: Any) -> Any:
+                found = await read(steps)
+                monkeypatch.setattr(db, "read", read)
+                await db.write(inserting_events(1, 2, 4, [4]))
+                return found
+
+            monkeypatch.setattr(db, "read", read_and_write)
+            await db.write(inserting_events(1, 1, 1, [2]))
+            return [await soon(notifications.get()) for _ in range(2)]
+
+    assert asyncio.run(run()) == [[(1, 1)], [(1, 2)]]
+
+
+@pytest.mark.parametrize("kind", ["postgresql"], indirect=True)
+def test_a_feed_that_ends_closes_its_connection(url: str) -> None:
+    from app.db.drivers.connections import Primary  # not installed where the suite runs on SQLite only
+
+    async def run() -> bool:
+        primary, began = Primary(url), asyncio.Event()
+        task = asyncio.create_task(follow_postgres(primary.connect, lambda _: began.set()))
+        await soon(began.wait())
+        [connection] = primary.connections
+        task.cancel()
+        await asyncio.wait([task])
+        return bool(connection.is_closed())
 
     assert asyncio.run(run())
 

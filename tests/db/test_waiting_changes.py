@@ -2,20 +2,23 @@
 to the check of readiness, and does not wait for long."""
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import pytest
+from sqlalchemy import text
 
 from app.db.drivers.interface import Database, DatabaseUnavailable
+from app.db.sql import NUMBER, FastPath, OnlyStatement, Statement, Steps
 from app.http import health
 from app.settings import Settings
 from tests.answers import a_world_to_answer_in
 from tests.callers import Caller, Gateway
 from tests.db import raw
-from tests.db.small_steps import adding, running, with_database
+from tests.db.small_steps import adding, counting, modules, running, sql, with_database
 from tests.factories import starting_with
 from tests.schema.test_assign_homework import ASSIGN, homework
 from tests.schema.test_statement_counts import NESTED
@@ -198,12 +201,58 @@ def test_a_process_that_stops_within_a_change_does_not_keep_rows_locked(
     assert with_database(database_url, use) == "next"
 
 
-def test_commits_that_may_wait_are_counted_until_none_does(database_url: str) -> None:
+ADD_ONE = Statement(
+    text(
+        "WITH added AS (INSERT INTO module (name) VALUES ('one') RETURNING 1)"
+        " SELECT CAST(:number AS int), 1 FROM added"
+    ).bindparams(NUMBER.element)
+)
+
+
+def adding_alone() -> Steps[None]:
+    yield OnlyStatement(ADD_ONE, {"number": 0})
+
+
+def adding_on_fast_path() -> Steps[None]:
+    yield FastPath(ADD_ONE, ADD_ONE, {"caregiver": 1})
+
+
+@pytest.mark.parametrize("change", [partial(adding, "one"), adding_alone, adding_on_fast_path])
+def test_commits_that_may_wait_are_counted_until_none_does(
+    database_url: str, change: Callable[[], Steps[Any]]
+) -> None:
     """After an unconfirmed commit, each change first asks for the commits that wait for a standby."""
 
     async def use(db: Any) -> bool:
         db.has_unconfirmed = True
-        await db.write(adding("one"))
+        await db.write(change())
         return bool(db.has_unconfirmed)
 
     assert with_database(database_url, use) is False
+    assert modules(database_url) == ["one"]
+
+
+def test_a_commit_that_waits_is_completed_although_its_request_is_cancelled(database_url: str) -> None:
+    """asyncpg would cancel the statement, and PostgreSQL then does not wait for a standby."""
+    waiting = sql("INSERT INTO module (name) SELECT 'one' FROM pg_advisory_xact_lock_shared(7)")
+    still_runs = (
+        "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND query LIKE '%{}%'"
+    )
+
+    def adding_after_lock() -> Steps[None]:
+        yield OnlyStatement(waiting, {})
+
+    async def use(db: Any) -> int:
+        async with db.connection() as locking:
+            await locking.execute("SELECT pg_advisory_lock(7)")
+            change = asyncio.create_task(db.write(adding_after_lock()))
+            while await locking.fetchval(WAITING) != 1:
+                pass
+            change.cancel()
+            await asyncio.wait([change])
+            await locking.execute("SELECT pg_advisory_unlock(7)")
+            while await locking.fetchval(still_runs.format("lock_shared(7)")) > 1:  # it and this one
+                pass
+        return await db.read(counting())
+
+    assert with_database(database_url, use) == 1
