@@ -143,6 +143,7 @@ def test_the_thread_survives_every_exception_of_an_operation(
         assert isinstance(refused, MemoryError)
     else:  # would end the caller's event loop or task
         assert repr(refused) == repr(RuntimeError(f"the steps raised {fault.__name__}"))
+        assert isinstance(refused, RuntimeError) and isinstance(refused.__cause__, fault)
     assert others == [*others_of_group, "a"]
     assert modules(database_url) == [*others_of_group, "a"]
 

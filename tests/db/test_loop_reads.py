@@ -14,6 +14,7 @@ import pytest
 from app.db.drivers.interface import Database, DatabaseUnavailable, sqlite_path
 from app.db.drivers.sqlite import BUSY_SECONDS, STEPS_BETWEEN_CHECKS, Reader, connect_sqlite
 from app.db.sql import Steps
+from app.telemetry import counters
 from tests.db import raw
 from tests.db.small_steps import COUNT_MODULES, Broken, adding, counting, sql, with_database
 from tests.patience import PATIENCE
@@ -124,6 +125,34 @@ def test_the_time_of_the_operation_itself_counts(database_url: str, monkeypatch:
 
     monkeypatch.setattr("app.db.drivers.sqlite.perf_counter", lambda: perf_counter() + thought)
     with_database(database_url, use, loop_read_ms=NEVER)
+
+
+@pytest.mark.parametrize(
+    ("loop_read_ms", "seconds", "where"), [(NEVER, 1, "loop"), (NEVER, 70, "thread"), (0, 1, "thread")]
+)
+def test_the_whole_duration_of_a_read_is_counted(
+    database_url: str, monkeypatch: pytest.MonkeyPatch, loop_read_ms: int, seconds: int, where: str
+) -> None:
+    now = 0.0
+
+    def thinking() -> Steps[None]:
+        nonlocal now
+        yield COUNT_MODULES, {}
+        now += seconds
+        yield COUNT_MODULES, {}
+
+    def counted() -> dict[str, float]:
+        return {"loop": counters.reads_on_loop.sum, "thread": counters.reads_in_threads.sum}
+
+    async def use(db: Database) -> None:
+        await db.read(thinking())
+
+    before = counted()
+    monkeypatch.setattr("app.db.drivers.sqlite.perf_counter", lambda: now)
+    with_database(database_url, use, loop_read_ms=loop_read_ms)
+    grown = {name: pytest.approx(before[name] + (seconds if name == where else 0)) for name in before}
+
+    assert counted() == grown
 
 
 def test_a_read_that_is_moved_to_a_thread_keeps_its_snapshot(database_url: str) -> None:

@@ -13,6 +13,7 @@ from sqlalchemy import text
 from app.db.admin.migrate import connected
 from app.db.drivers.factory import open_database
 from app.db.drivers.interface import Database, DatabaseError
+from app.db.drivers.sqlite import is_unavailable
 from app.db.sql import Statement, Steps
 from tests.db.small_steps import with_database
 
@@ -61,6 +62,36 @@ def test_an_unusable_file_is_rejected(tmp_path: Path, make: Callable[[Path], Non
 
     assert str(refused.value) == message.format(path)
     assert path.exists() == (make is not no_file)
+
+
+FAULTS = {
+    "SQLITE_BUSY": True,
+    "SQLITE_CANTOPEN": True,
+    "SQLITE_CORRUPT": True,
+    "SQLITE_FULL": True,
+    "SQLITE_IOERR": True,
+    "SQLITE_IOERR_FSYNC": True,  # an extended code
+    "SQLITE_LOCKED": True,
+    "SQLITE_NOTADB": True,
+    "SQLITE_PERM": True,
+    "SQLITE_PROTOCOL": True,
+    "SQLITE_READONLY": True,
+    "SQLITE_CONSTRAINT": False,
+    "SQLITE_ERROR": False,
+    "SQLITE_TOOBIG": False,
+}
+
+
+def test_faults_that_an_operator_can_correct_are_unavailable() -> None:
+    found = {}
+    for name in FAULTS:
+        error = sqlite3.OperationalError(name)
+        error.sqlite_errorcode = getattr(sqlite3, name)
+        found[name] = is_unavailable(error)
+
+    assert found == FAULTS
+    assert is_unavailable(MemoryError())
+    assert not is_unavailable(sqlite3.ProgrammingError("of Python"))
 
 
 def pragmas() -> Steps[dict[str, object]]:

@@ -350,9 +350,9 @@ def test_a_dropped_database_is_unavailable(database_url: str) -> None:
             r"the PostgreSQL database cannot be opened: 127\.0\.0\.1:1 refuses connections .+",
         ),
         ("care:s3cret@nowhere.invalid/care", r"the PostgreSQL database cannot be opened: .+"),
-        ("care:s3/cret@127.0.0.1:1/care", r"the address of the PostgreSQL database cannot be read; .*%XX"),
-        ("care:s3#cret@127.0.0.1:1/care", r"the address of the PostgreSQL database cannot be read; .*%XX"),
-        ("care:s3?cret@127.0.0.1:1/care", r"the address of the PostgreSQL database cannot be read; .*%XX"),
+        ("care:5/s3cret@127.0.0.1:1/care", r"the address of the PostgreSQL database cannot be read; .*%XX"),
+        ("care:5#s3cret@127.0.0.1:1/care", r"the address of the PostgreSQL database cannot be read; .*%XX"),
+        ("care:5?s3cret@127.0.0.1:1/care", r"the address of the PostgreSQL database cannot be read; .*%XX"),
         ("care:s3cret@127.0.0.1:port/care", r"the address of the PostgreSQL database cannot be read; .*%XX"),
     ],
     ids=[

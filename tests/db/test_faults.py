@@ -1,0 +1,102 @@
+"""What an error of asyncpg means: the database is unavailable, the server is lost, or it is a bug. And for a
+host that cannot be used: whether a later attempt may succeed."""
+
+import socket
+import ssl
+
+import pytest
+
+from app.db.drivers.faults import is_lost, is_unavailable
+from app.db.drivers.hosts import Server, addresses_of, asyncpg, is_away
+
+UNAVAILABLE = [
+    asyncpg.SerializationError("could not serialize access"),
+    asyncpg.DeadlockDetectedError("deadlock detected"),
+    asyncpg.DiskFullError("no space left"),
+    asyncpg.TooManyConnectionsError("too many clients"),
+    asyncpg.LockNotAvailableError("lock timeout"),
+    asyncpg.PostgresIOError("could not read"),
+    asyncpg.IdleInTransactionSessionTimeoutError("idle in transaction"),
+    TimeoutError("of a statement"),
+    asyncpg.InternalServerError("failure on connection marked as essential: worker:5432"),
+]
+LOST = [
+    ConnectionResetError("reset"),
+    asyncpg.ConnectionDoesNotExistError("connection was closed in the middle of operation"),
+    asyncpg.AdminShutdownError("terminating connection"),
+    asyncpg.CannotConnectNowError("the database system is starting up"),
+    asyncpg.ReadOnlySQLTransactionError("read-only transaction"),
+    asyncpg.StatementCompletionUnknownError("unknown"),
+    asyncpg.InternalClientError("cannot switch to state"),
+    asyncpg.InterfaceError("connection is closed"),
+    asyncpg.InterfaceError("the underlying connection has been released back to the pool"),
+    asyncpg.InternalServerError("postmaster was shut down, exiting"),
+]
+BUGS = [
+    asyncpg.UniqueViolationError("duplicate key"),
+    asyncpg.UndefinedColumnError("no such column"),
+    asyncpg.InterfaceError("cannot perform operation: another operation is in progress"),
+    asyncpg.InternalServerError("cache lookup failed"),
+    ValueError("of Python"),
+]
+
+
+@pytest.mark.parametrize("error", [*UNAVAILABLE, *LOST, *BUGS], ids=lambda error: f"{type(error).__name__}")
+def test_an_error_is_unavailable_lost_or_a_bug(error: Exception) -> None:
+    assert (is_unavailable(error), is_lost(error)) == (error not in BUGS, error in LOST)
+
+
+HOSTS = {
+    ConnectionRefusedError("refused"): True,
+    TimeoutError("silent"): True,
+    socket.gaierror("not known"): True,
+    asyncpg.CannotConnectNowError("starting up"): True,
+    asyncpg.TooManyConnectionsError("too many clients"): True,
+    asyncpg.InternalClientError("cannot switch to state"): True,
+    PermissionError("a key file"): False,
+    ssl.SSLCertVerificationError("a certificate"): False,
+    ConnectionError("PostgreSQL server at host rejected SSL upgrade"): False,
+    asyncpg.InvalidPasswordError("password"): False,
+    asyncpg.InvalidCatalogNameError("no such database"): False,
+}
+
+
+@pytest.mark.parametrize("fault", HOSTS, ids=lambda fault: f"{type(fault).__name__}")
+def test_only_a_host_that_may_come_back_is_away(fault: Exception) -> None:
+    assert is_away(fault) == HOSTS[fault]
+
+
+def test_each_host_of_an_address_has_its_own_name() -> None:
+    url = "postgresql://care:a%40b@one,two:5433,[::1],[::1]:5433/care?sslmode=require"
+
+    assert addresses_of(url) == [
+        ("one:5432", "postgresql://care:a%40b@one/care?sslmode=require"),
+        ("two:5433", "postgresql://care:a%40b@two:5433/care?sslmode=require"),
+        ("[::1]:5432", "postgresql://care:a%40b@[::1]/care?sslmode=require"),
+        ("[::1]:5433", "postgresql://care:a%40b@[::1]:5433/care?sslmode=require"),
+    ]
+    assert [name for name, _ in addresses_of("postgresql:///care?host=/run/postgresql")] == [
+        "/run/postgresql"
+    ]
+    assert [name for name, _ in addresses_of("postgresql:///care")] == ["the default host"]
+
+
+IN_USE = Server(7, "monday", 3)
+
+
+@pytest.mark.parametrize(
+    ("server", "has_its_data", "follows"),
+    [
+        (IN_USE._replace(started="tuesday"), True, False),
+        (IN_USE._replace(timeline=4), False, True),
+        (IN_USE._replace(timeline=2), False, False),
+        (IN_USE._replace(system=8), False, False),
+        (IN_USE._replace(system=8, timeline=4), False, False),
+    ],
+    ids=["restarted", "promoted", "old primary", "other system", "other system, newer timeline"],
+)
+def test_a_promoted_standby_of_the_same_system_follows_the_server_in_use(
+    server: Server, has_its_data: bool, follows: bool
+) -> None:
+    assert (server.has_data_of(IN_USE), server.follows(IN_USE)) == (has_its_data, follows)
+    assert (server.has_data_of(None), server.follows(None)) == (False, True)
