@@ -91,6 +91,10 @@ def test_migrate_does_not_change_a_file_that_is_no_database(command: Command, tm
         ),
         ("postgresql://care:se%2Fcret@db.example.test/care", "db.example.test/care"),
         ("postgresql://care@db.example.test/our%20care", "db.example.test/our care"),
+        *(
+            (f"postgresql://care:5{unescaped}s=cret@db.example.test/care", "PostgreSQL")
+            for unescaped in "/?#"
+        ),
         ("sqlite:////srv/care/care.db", "/srv/care/care.db"),
     ],
 )

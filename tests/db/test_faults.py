@@ -6,8 +6,10 @@ import ssl
 
 import pytest
 
+from app.db.drivers.connections import Primary
 from app.db.drivers.faults import is_lost, is_unavailable
-from app.db.drivers.hosts import Server, addresses_of, asyncpg, is_away
+from app.db.drivers.hosts import Host, Server, addresses_of, asyncpg, is_away
+from app.db.drivers.interface import DatabaseAway, DatabaseError
 
 UNAVAILABLE = [
     asyncpg.SerializationError("could not serialize access"),
@@ -64,6 +66,20 @@ HOSTS = {
 @pytest.mark.parametrize("fault", HOSTS, ids=lambda fault: f"{type(fault).__name__}")
 def test_only_a_host_that_may_come_back_is_away(fault: Exception) -> None:
     assert is_away(fault) == HOSTS[fault]
+
+
+@pytest.mark.parametrize(
+    ("are_away", "raised"), [([True, False], DatabaseAway), ([False, False], DatabaseError)]
+)
+def test_the_database_is_away_if_one_of_its_hosts_is(are_away: list[bool], raised: type[Exception]) -> None:
+    hosts = [
+        Host(f"host {number}", fault="fails", is_away=is_away) for number, is_away in enumerate(are_away)
+    ]
+
+    with pytest.raises(DatabaseError, match="host 0 fails; host 1 fails") as rejected:
+        Primary("postgresql:///care").choose(hosts)
+
+    assert rejected.type is raised
 
 
 def test_each_host_of_an_address_has_its_own_name() -> None:

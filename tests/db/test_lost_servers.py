@@ -172,6 +172,23 @@ def test_a_connection_in_use_during_a_loss_is_not_used_again(database_url: str) 
     assert with_database(database_url, use) == (0, 0)
 
 
+def test_a_connection_that_opens_during_a_loss_is_not_used_again(database_url: str) -> None:
+    async def use(db: Any) -> tuple[int, list[Any]]:
+        take = db.take_connection
+
+        async def take_during_a_loss() -> Any:
+            db.take_connection = take
+            connection = await take()
+            with pytest.raises(DatabaseUnavailable):
+                await db.read(running("SELECT pg_terminate_backend(pg_backend_pid())"))
+            return connection
+
+        db.take_connection = take_during_a_loss
+        return await db.read(counting()), db.idle
+
+    assert with_database(database_url, use) == (0, [])
+
+
 def test_closing_waits_for_a_connection_in_use(database_url: str) -> None:
     async def use() -> None:
         db: Any = await open_database(database_url)
@@ -370,10 +387,15 @@ def test_a_change_to_a_newer_server_closes_every_connection_to_the_former_one(da
         before = [connection.is_closed() for connection in older]
         [(name, address)] = primary.addresses
         host = await connect_to_host(name, address, 10)
-        promoted = host.server._replace(timeline=host.server.timeline + 1)  # as after a failover
-        newer = primary.choose([host._replace(server=promoted)]).connection
-        after = [connection.is_closed() for connection in (*older, newer)]
-        await newer.close()
+        promoted, newest = (  # as after a failover, and another
+            host._replace(server=host.server._replace(timeline=host.server.timeline + number))
+            for number in (1, 2)
+        )
+        assert primary.choose([promoted, newest]) is newest
+        after = [connection.is_closed() for connection in (*older, newest.connection)]
+        primary.use(newest._replace(name="another name"))
+        assert primary.host == "another name"
+        await newest.connection.close()
         return before, after
 
     assert asyncio.run(use()) == ([False] * 3, [True, True, True, False])
