@@ -30,8 +30,11 @@ def all_of(url: str) -> Stored:
     return run_read(url, all_rows())
 
 
-def test_erasing_removes_personal_data_and_keeps_all_other_data(database_url: str) -> None:
+@pytest.mark.once_on_postgresql
+@pytest.mark.parametrize("change", ["id = id", "close_date = NULL"], ids=["", "closed without a date"])
+def test_erasing_removes_personal_data_and_keeps_all_other_data(database_url: str, change: str) -> None:
     load_one_client(database_url)
+    raw.run(database_url, f"UPDATE session SET {change} WHERE id = 2")
     before = all_of(database_url)
 
     erased = run_write(database_url, erasing(1, NOW))
