@@ -178,6 +178,8 @@ def test_rejected_homework_does_not_reject_the_rest_of_the_batch(database_url: s
 
     assert homework_in(database_url, 1)[-2:] == found[-2]
     assert homework_in(database_url, 5)[-2:] == found[-1]
+    assigned = raw.run(database_url, "SELECT id FROM book WHERE is_assigned ORDER BY id")
+    assert assigned == [(number,) for number in range(1, 6)]
 
 
 def plant(url: str, fault: str) -> None:

@@ -10,12 +10,13 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from app.db.drivers.event_feed import Notify, event_feed_of, follow_postgres
+from app.db.drivers.event_feed import Notify, event_feed_of, follow_postgres, rely_on_polling
 from app.db.drivers.factory import open_database
 from app.db.drivers.interface import DatabaseUnavailable
 from app.db.statements.events import INSERT_ASSIGNMENT_EVENTS
 from app.db.tables import Actor, EventKind
 from tests.db import raw
+from tests.db.small_steps import with_database
 from tests.factories import NOW, a_world, starting_with
 from tests.postgres import free_ports
 
@@ -149,6 +150,15 @@ def test_an_event_that_is_written_during_a_poll_is_notified_without_a_pause(
             return [await soon(notifications.get()) for _ in range(2)]
 
     assert asyncio.run(run()) == [[(1, 1)], [(1, 2)]]
+
+
+@pytest.mark.parametrize("kind", ["postgresql"], indirect=True)
+def test_a_process_behind_a_pooler_is_not_notified(url: str) -> None:
+    async def use(db: Any) -> bool:
+        db.is_pooled = True
+        return event_feed_of(db) is rely_on_polling
+
+    assert with_database(url, use)
 
 
 @pytest.mark.parametrize("kind", ["postgresql"], indirect=True)

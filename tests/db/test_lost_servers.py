@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from app.db.drivers.connections import OTHER_DATA, Primary
+from app.db.drivers.connections import OTHER_DATA, Primary, look_at_each_host
 from app.db.drivers.factory import open_database
 from app.db.drivers.hosts import Host, asyncpg, connect_to_host
 from app.db.drivers.interface import Database, DatabaseError, DatabaseUnavailable, OutcomeUnknown, reason_of
@@ -64,6 +64,37 @@ def test_a_further_connection_leads_to_the_host_in_use_at_once(database_url: str
         return len(tries)
 
     assert asyncio.run(use()) == 1
+
+
+def test_one_connection_to_a_further_host_stays_open_while_it_is_watched(
+    database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both names lead to the same server."""
+    monkeypatch.setattr("app.db.drivers.watching.WATCH_SECONDS", 0)
+    url = with_hosts(database_url, "", f"localhost:{urlsplit(database_url).port}")
+    others = (
+        "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
+    )
+
+    async def wait_for(number: int) -> None:
+        async with asyncio.timeout(PATIENCE):
+            while await asyncio.to_thread(raw.run, database_url, others) != [(number,)]:
+                pass
+
+    async def use() -> None:
+        assert [host.fault for host in await look_at_each_host(url)] == ["", ""]
+        await wait_for(0)
+        primary = Primary(url)
+        connection = await primary.connect()
+        await wait_for(1)
+        watching = asyncio.create_task(watch_hosts(primary, lambda: []))
+        await wait_for(2)
+        watching.cancel()
+        await asyncio.wait([watching])
+        await wait_for(1)
+        await connection.close()
+
+    asyncio.run(use())
 
 
 def test_the_error_names_each_host_without_the_password(database_url: str) -> None:

@@ -161,6 +161,16 @@ def test_a_command_waits_for_a_row(database_url: str) -> None:
     assert limits_of_a_change(database_url, patience=None) == ["0", "0"]
 
 
+@pytest.mark.parametrize(("patience", "expected"), [(60, (10, 5, True)), (None, (None, None, False))])
+def test_a_command_has_time_to_connect_and_to_commit(
+    database_url: str, patience: float | None, expected: tuple[int | None, int | None, bool]
+) -> None:
+    async def use(db: Any) -> tuple[int | None, int | None, bool]:
+        return db.acquire_seconds, db.commit_seconds, db.watching is not None
+
+    assert with_database(database_url, use, patience=patience) == expected
+
+
 def test_no_limit_is_left_in_a_session_that_a_pooler_shares(database_url: str) -> None:
     async def use(db: Database) -> list[str]:
         await db.write(adding("one"))
