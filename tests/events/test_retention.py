@@ -13,12 +13,13 @@ import pytest
 from app.db.drivers.interface import Database, sqlite_path
 from app.db.moments import moment_as_text
 from app.db.statements import retention
-from app.db.statements.retention import REMOVE_DEAD
+from app.db.statements.retention import REMOVE_DEAD, REMOVE_EVENTS, removing_drafts
 from app.events.deliveries import updating
 from app.events.dispatcher import dispatch
 from app.events.retention import expire, removing_expired
 from app.server.background import in_background
 from app.settings import KEEP_ALL, Retention
+from tests.callers import run_write
 from tests.db.sql_text import care_tables, keyless, queries_of, with_names
 from tests.db.test_query_plans import explain, is_scan
 from tests.events.conftest import Care, on_database
@@ -127,10 +128,14 @@ def test_more_events_than_one_batch_are_removed(care: Care) -> None:
         f" SELECT 1 + a.id % 3, 1, 'ASSIGNED', 1, '{old}', '{old}'"
         " FROM assignment a, assignment b, assignment c, assignment d"
     )
+    care.rows(
+        "INSERT INTO delivery (event_id, caregiver_id, client_id, state, attempts, next_date)"
+        f" SELECT id, caregiver_id, 1, 'DEAD', 11, '{old}' FROM event WHERE id % 2 = 0"
+    )
     add_event(care, OLD, handed=False)
 
-    assert removed(care) == {"events": 6**4}
-    assert events(care) == [6**4 + 1]
+    assert removed(care) == {"deliveries": 6**4 // 2, "events": 6**4}
+    assert (events(care), care.deliveries()) == ([6**4 + 1], [])
     assert care.rows("SELECT last_event_id FROM event_removal") == [(6**4,)]
 
 
@@ -154,9 +159,10 @@ def test_a_delivery_that_is_retried_after_it_was_found_stays(care: Care) -> None
     add_event(care, OLD)
     add_delivery(care, 1, "WAITING")
 
-    asyncio.run(on_database(care.settings.database, lambda db: db.write(updating(REMOVE_DEAD, NOW, 1, [1]))))
+    for statement in (REMOVE_DEAD, REMOVE_EVENTS):
+        run_write(care.settings.database, updating(statement, NOW, 1, [1]))
 
-    assert [one[:2] for one in care.deliveries()] == [(1, "WAITING")]
+    assert ([one[:2] for one in care.deliveries()], events(care)) == ([(1, "WAITING")], [1])
 
 
 # --- drafts ---------------------------------------------------------------------------------------
@@ -181,6 +187,8 @@ def drafts(care: Care) -> list[Any]:
     ids=["with date", "imported without date"],
 )
 def test_unusable_drafts_are_removed_with_an_audit_record(care: Care, closing: str) -> None:
+    add_draft(care, 50, assignment=4, session=4)
+    care.rows("UPDATE answer_set SET save_type = 'FINAL', attempt = 7 WHERE id = 50")
     add_draft(care, 51, assignment=2, session=1)
     add_draft(care, 52, assignment=6, session=1)
     add_draft(care, 53, assignment=4, session=4)
@@ -198,14 +206,32 @@ def test_unusable_drafts_are_removed_with_an_audit_record(care: Care, closing: s
     ]
 
 
-@pytest.mark.parametrize("change", ["withdraw_date", "close_date"])
+@pytest.mark.parametrize(
+    "change",
+    [
+        "assignment SET withdraw_date = {}",
+        "session SET is_closed = true, close_date = {}",
+        "session SET is_closed = true, close_date = NULL, start_date = {}",
+    ],
+    ids=["withdrawn", "closed", "imported without date"],
+)
 def test_drafts_are_kept_until_their_period_ends(care: Care, change: str) -> None:
     add_draft(care, 51, assignment=2, session=1)
-    table = "assignment" if change == "withdraw_date" else "session"
-    care.rows(f"UPDATE {table} SET {change} = '{moment_as_text(MIDNIGHT - 30 * DAY)}'")
+    date = f"'{moment_as_text(MIDNIGHT - 30 * DAY)}'"
+    care.rows(f"UPDATE {change.format(date)}")
 
     assert removed(care) == {}
     assert drafts(care) == [51]
+
+
+def test_a_draft_that_is_submitted_after_it_was_found_stays(care: Care) -> None:
+    add_draft(care, 51, assignment=2, session=1)
+    care.rows("UPDATE answer_set SET save_type = 'FINAL' WHERE id = 51")
+
+    run_write(care.settings.database, removing_drafts(NOW, 1, [51]))
+
+    assert care.rows("SELECT save_type FROM answer_set WHERE id = 51") == [("FINAL",)]
+    assert care.rows("SELECT operation FROM audit_record") == []
 
 
 # --- the statements -------------------------------------------------------------------------------
