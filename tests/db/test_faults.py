@@ -1,15 +1,24 @@
 """What an error of asyncpg means: the database is unavailable, the server is lost, or it is a bug. And for a
 host that cannot be used: whether a later attempt may succeed."""
 
+import errno
 import socket
+import sqlite3
 import ssl
 
 import pytest
 
 from app.db.drivers.connections import Primary
 from app.db.drivers.faults import is_lost, is_unavailable
-from app.db.drivers.hosts import Host, Server, addresses_of, asyncpg, is_away
-from app.db.drivers.interface import DatabaseAway, DatabaseError
+from app.db.drivers.hosts import Host, Server, addresses_of, asyncpg, is_away, reason_of_fault
+from app.db.drivers.interface import (
+    DatabaseAway,
+    DatabaseError,
+    DatabaseUnavailable,
+    OutcomeUnknown,
+    is_fault_of_database,
+    reason_of,
+)
 
 UNAVAILABLE = [
     asyncpg.SerializationError("could not serialize access"),
@@ -46,6 +55,61 @@ BUGS = [
 @pytest.mark.parametrize("error", [*UNAVAILABLE, *LOST, *BUGS], ids=lambda error: f"{type(error).__name__}")
 def test_an_error_is_unavailable_lost_or_a_bug(error: Exception) -> None:
     assert (is_unavailable(error), is_lost(error)) == (error not in BUGS, error in LOST)
+
+
+def caused(fault: DatabaseUnavailable, cause: Exception) -> DatabaseUnavailable:
+    fault.__cause__ = cause
+    return fault
+
+
+@pytest.mark.parametrize(
+    ("error", "is_of_database"),
+    [
+        (DatabaseUnavailable(), True),
+        (OutcomeUnknown("unknown"), True),
+        (sqlite3.OperationalError("locked"), True),
+        (TimeoutError("of a statement"), True),
+        (asyncpg.UndefinedTableError("no such table"), True),
+        (sqlite3.IntegrityError("unique"), False),
+        (OSError("a file"), False),
+        (ValueError("of Python"), False),
+    ],
+    ids=lambda each: "" if isinstance(each, bool) else type(each).__name__,
+)
+def test_a_fault_of_the_database_is_no_bug(error: Exception, is_of_database: bool) -> None:
+    assert is_fault_of_database(error) == is_of_database
+
+
+@pytest.mark.parametrize(
+    ("fault", "reason"),
+    [
+        (DatabaseUnavailable(), "the database cannot take this now; nothing was changed"),
+        (caused(DatabaseUnavailable(), OSError("database is locked")), "database is locked"),
+        (caused(OutcomeUnknown("perhaps kept"), OSError("disk I/O error")), "perhaps kept: disk I/O error"),
+    ],
+)
+def test_the_reason_of_a_fault_is_that_of_the_database(fault: DatabaseUnavailable, reason: str) -> None:
+    assert reason_of(fault) == reason
+
+
+REFUSED = "refuses connections (check the port, and that PostgreSQL runs and listens there)"
+REASONS = {
+    socket.gaierror("Name or service not known"): (
+        "is not known to the name service (check the host, and write `@` in a password as %40)"
+    ),
+    TimeoutError(): "does not respond (check the host, the port, and firewalls)",
+    ConnectionRefusedError(errno.ECONNREFUSED, "Connect call failed"): REFUSED,
+    OSError(
+        f"Multiple exceptions: [Errno {errno.ECONNREFUSED}] one, [Errno {errno.ECONNREFUSED}] two"
+    ): REFUSED,
+    asyncpg.TooManyConnectionsError("too many clients"): "cannot be used: too many clients",
+    FileNotFoundError(errno.ENOENT, "No such file", "root.pem"): "cannot be used: No such file: root.pem",
+}
+
+
+@pytest.mark.parametrize("fault", REASONS, ids=lambda fault: type(fault).__name__)
+def test_the_reason_why_a_host_cannot_be_used_is_a_sentence(fault: Exception) -> None:
+    assert reason_of_fault(fault) == REASONS[fault]
 
 
 HOSTS = {

@@ -121,13 +121,26 @@ def test_the_mark_is_written_before_events_are_removed(care: Care) -> None:
     assert events(care) == []
 
 
-def test_more_events_than_one_batch_are_removed(care: Care) -> None:
-    old = moment_as_text(OLD)
+def add_many_events(care: Care, handed: str) -> None:
+    """6**4 events, which are several batches."""
     care.rows(
         "INSERT INTO event (caregiver_id, client_id, kind, session_id, moment, hand_over_date)"
-        f" SELECT 1 + a.id % 3, 1, 'ASSIGNED', 1, '{old}', '{old}'"
+        f" SELECT 1 + a.id % 3, 1, 'ASSIGNED', 1, '{moment_as_text(OLD)}', {handed}"
         " FROM assignment a, assignment b, assignment c, assignment d"
     )
+
+
+def test_batches_of_events_that_are_kept_hide_no_later_ones(care: Care) -> None:
+    add_many_events(care, handed="NULL")
+    add_event(care, OLD)
+
+    assert removed(care) == {"events": 1}
+    assert len(events(care)) == 6**4
+
+
+def test_more_events_than_one_batch_are_removed(care: Care) -> None:
+    old = moment_as_text(OLD)
+    add_many_events(care, handed=f"'{old}'")
     care.rows(
         "INSERT INTO delivery (event_id, caregiver_id, client_id, state, attempts, next_date)"
         f" SELECT id, caregiver_id, 1, 'DEAD', 11, '{old}' FROM event WHERE id % 2 = 0"
