@@ -12,7 +12,7 @@ from sqlalchemy import text
 
 from app.db.admin.migrate import connected
 from app.db.drivers.factory import open_database
-from app.db.drivers.interface import Database, DatabaseError
+from app.db.drivers.interface import Database, DatabaseError, sqlite_path
 from app.db.drivers.sqlite import is_unavailable
 from app.db.sql import Statement, Steps
 from tests.db.small_steps import with_database
@@ -62,6 +62,16 @@ def test_an_unusable_file_is_rejected(tmp_path: Path, make: Callable[[Path], Non
 
     assert str(refused.value) == message.format(path)
     assert path.exists() == (make is not no_file)
+
+
+@on_sqlite
+def test_an_old_sqlite_is_rejected(database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("app.db.drivers.sqlite.OLDEST_SQLITE", sqlite3.sqlite_version_info)
+    open_and_close(sqlite_path(database_url))
+
+    monkeypatch.setattr("app.db.drivers.sqlite.OLDEST_SQLITE", (99, 0, 0))
+    with pytest.raises(DatabaseError, match=r"^SQLite [\d.]+ is too old; 3\.38 or newer is needed$"):
+        open_and_close(sqlite_path(database_url))
 
 
 FAULTS = {
