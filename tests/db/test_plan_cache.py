@@ -11,7 +11,7 @@ from weakref import ref
 
 import pytest
 
-from app.care.assignments import has_status, is_in_session
+from app.care.assignments import AssignmentFilter, filtered, has_status, is_in_session
 from app.care.books import HasWord
 from app.care.sessions import IN_TIME_STATE
 from app.db.drivers.interface import Database
@@ -23,7 +23,7 @@ from app.db.reader.plan_cache import MAX_PLANS_OF_SELECTION, Plan, PlanCache
 from app.db.reader.queries import CountedBy, Query
 from app.db.reader.selection import Link, PageRequest, ReaderRole, Selection, Where
 from app.db.sql import DIALECTS, DatabaseKind, LongWork, Statement, Steps
-from app.db.tables import Assignment, Book, Session, Table, TimeState
+from app.db.tables import Assignment, AssignmentStatus, Book, Session, Table, TimeState
 from tests.db.small_steps import COUNT_MODULES, with_database
 
 KINDS: tuple[DatabaseKind, ...] = ("sqlite", "postgresql")
@@ -75,12 +75,13 @@ def read_on(
     role: ReaderRole = "caregiver",
     request: PageRequest = ALL,
     table: Table = Session,
+    counted: CountedBy | None = None,
 ) -> Statement:
     """The first statement of a read; what would hold the loop for too long is done at once."""
     reader: Any = document if kind == "postgresql" else levels
     values = {**request.values, "client": 1, "caregiver": 1, "caregivers": [1]}
     scope = ReaderScope(kind, role, values, {})
-    counted = CountedBy(table, None, request.where)
+    counted = counted or CountedBy(table, None, request.where)
     return first_statement(reader.reading_page(table, scope, request, selected, counted))
 
 
@@ -180,6 +181,22 @@ def test_rows_by_id_of_another_shape_have_another_plan(of_kind: DatabaseKind, ca
         statements = {read_ids_on(of_kind, selected, *each) for each in shapes}
 
     assert (len(statements), len(cache.plans), len(selected.plans)) == (4, 4, 4)
+
+
+@of_each_kind
+def test_the_total_of_each_status_has_its_own_plan(of_kind: DatabaseKind, cache: PlanCache) -> None:
+    """The condition on the assignments is the same for each status; the counter of the sessions is not."""
+    selected = Selection(frozenset())
+
+    def total_of(status: AssignmentStatus) -> Statement:
+        total = PageRequest(with_rows=False, with_total=True)
+        request, counted = filtered(total, AssignmentFilter(status=status))
+        return read_on(of_kind, selected, "caregiver", request, Assignment, counted)
+
+    for _ in range(2):
+        statements = {total_of(status) for status in AssignmentStatus}
+
+    assert (len(statements), len(cache.plans)) == (2, 2)
 
 
 @pytest.mark.parametrize(
