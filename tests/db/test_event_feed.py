@@ -9,11 +9,14 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
+from sqlalchemy import select
 
 from app.db.drivers.event_feed import Notify, event_feed_of, follow_postgres, rely_on_polling
 from app.db.drivers.factory import open_database
 from app.db.drivers.interface import DatabaseUnavailable
-from app.db.statements.events import INSERT_ASSIGNMENT_EVENTS
+from app.db.sql import NUMBER, FastPath, Statement, id_parameter, selecting
+from app.db.statements.dispatch import INSERT_REMINDER_EVENTS
+from app.db.statements.events import INSERT_ASSIGNMENT_EVENTS, INSERT_SESSION_EVENTS
 from app.db.tables import Actor, EventKind
 from tests.db import raw
 from tests.db.small_steps import with_database
@@ -83,6 +86,35 @@ def test_events_of_this_process_are_notified(url: str) -> None:
             return [first, await soon(notifications.get())]
 
     assert asyncio.run(run()) == [[(1, 1)], [(1, 2)]]
+
+
+def test_events_of_sessions_and_reminders_are_notified(url: str) -> None:
+    of_session = {"event": EventKind.SESSION_UPDATED, "actor": Actor.CAREGIVER, "client": 1, "sessions": [1]}
+
+    async def run() -> list[Any]:
+        async with followed(url) as (db, notifications, _):
+            await db.write(selecting(INSERT_SESSION_EVENTS, caregiver=1, now=NOW, **of_session))
+            first = await soon(notifications.get())
+            await db.write(selecting(INSERT_REMINDER_EVENTS, caregiver=1, now=NOW, reminders=[1]))
+            return [first, await soon(notifications.get())]
+
+    # PostgreSQL announces events that may be of several clients without their client.
+    assert asyncio.run(run()) == [[(1, 1)], [(1, 1)] if url.startswith("sqlite:") else None]
+
+
+@pytest.mark.parametrize("kind", ["postgresql"], indirect=True)
+def test_events_of_a_fast_path_are_notified(url: str) -> None:
+    made = Statement(select(NUMBER, id_parameter("client")))
+
+    def changing() -> Any:
+        yield FastPath(made, made, {"caregiver": 1, "client": 2})
+
+    async def run() -> Any:
+        async with followed(url) as (db, notifications, _):
+            await db.write(changing())
+            return await soon(notifications.get())
+
+    assert asyncio.run(run()) == [(1, 2)]
 
 
 @pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
