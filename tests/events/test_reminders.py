@@ -10,9 +10,12 @@ from app.care.assignment_changes import withdrawing
 from app.care.sessions import closing
 from app.db.drivers.factory import open_database
 from app.db.reader.selection import AccessScope
+from app.db.sql import selecting
+from app.db.statements.assignments import DROP_SCHEDULED_REMINDERS, SKIP_REMINDERS
+from app.db.statements.sessions import MOVE_REMINDERS, SKIP_REMINDERS_OF_SESSION
 from app.main import create_app
 from app.settings import Settings
-from tests.callers import Gateway, load, opened
+from tests.callers import Gateway, load, opened, run_write
 from tests.events.conftest import Care
 from tests.events.dispatch_once import dispatch_once
 from tests.factories import DAY, HOUR, NOW, a_session, a_world, an_assignment, starting_with
@@ -143,6 +146,28 @@ def test_a_skipped_reminder_stays_skipped(care: Care) -> None:
     care.dispatch()
 
     assert care.events() == []
+
+
+CHANGING = {
+    "removed": DROP_SCHEDULED_REMINDERS,
+    "moved": MOVE_REMINDERS,
+    "skipped": SKIP_REMINDERS,
+    "skipped with the session": SKIP_REMINDERS_OF_SESSION,
+}
+
+
+@pytest.mark.parametrize("change", CHANGING)
+def test_a_reminder_that_was_sent_after_it_was_found_stays(care: Care, change: str) -> None:
+    care.rows("DELETE FROM reminder WHERE id = 1")
+    care.dispatch()
+    before = care.rows("SELECT * FROM reminder")
+    values = {"caregiver": 1, "session": 1, "assignment": 6, "reminders": [2]}
+    moved = {"remind": NOW + DAY, "state": "SCHEDULED"}
+
+    run_write(care.settings.database, selecting(CHANGING[change], **values, **moved))
+
+    assert care.reminders() == {2: "SENT"}
+    assert care.rows("SELECT * FROM reminder") == before
 
 
 WALL_TIMES = {
