@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from app.db.drivers.interface import Database, DatabaseUnavailable
-from app.events.deliveries import LEASE, PAUSES, counting_attempts, deliver, storing_outcome
+from app.db.statements.deliveries import REMOVE_DELIVERIES, RETRY_DELIVERIES
+from app.events.deliveries import LEASE, PAUSES, counting_attempts, deliver, storing_outcome, updating
 from app.events.webhook import TYPES, PostResult, open_webhook
 from tests.callers import run_write
 from tests.events.conftest import Care, dispatching, on_database
@@ -197,6 +198,23 @@ def test_a_late_failure_does_not_undo_a_later_success(with_webhook: Care, receiv
 
     assert delivered == (1, "DELIVERED", 3, "200")
     assert with_webhook.deliveries()[0] == delivered
+
+
+def test_a_delivery_whose_state_has_changed_since_it_was_found_stays(
+    with_webhook: Care, receiver: Receiver
+) -> None:
+    url = with_webhook.settings.database
+    receiver.answers = [200, 500]
+    with_webhook.add_event("SUBMITTED")
+    with_webhook.dispatch(BEFORE)
+    with_webhook.add_event("SUBMITTED")
+    with_webhook.dispatch(BEFORE)
+    before = with_webhook.deliveries()
+
+    run_write(url, updating(RETRY_DELIVERIES, NOW, 1, [1]))
+    run_write(url, updating(REMOVE_DELIVERIES, NOW, 1, [2]))
+
+    assert before == with_webhook.deliveries() == [(1, "DELIVERED", 1, "200"), (2, "WAITING", 1, "500")]
 
 
 def test_counted_attempts_are_posted_although_the_database_fails_afterwards(
