@@ -9,6 +9,7 @@ import pytest
 from app.care.assignment_changes import withdrawing
 from app.care.sessions import closing
 from app.db.drivers.factory import open_database
+from app.db.moments import moment_as_text
 from app.db.reader.selection import AccessScope
 from app.db.sql import selecting
 from app.db.statements.assignments import DROP_SCHEDULED_REMINDERS, SKIP_REMINDERS
@@ -31,6 +32,14 @@ def test_a_due_reminder_becomes_an_event(care: Care) -> None:
 
     assert care.reminders() == {1: "SCHEDULED", 2: "SENT"}
     assert care.events() == [DUE]
+
+
+def test_reminders_that_are_due_together_become_events_in_the_order_of_their_dates(care: Care) -> None:
+    care.rows(f"UPDATE reminder SET remind_date = '{moment_as_text(NOW - HOUR / 2)}' WHERE id = 1")
+
+    care.dispatch()
+
+    assert [event[-1] for event in care.events()] == [2, 1]
 
 
 def test_a_reminder_fires_once(care: Care) -> None:
