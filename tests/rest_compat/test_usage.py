@@ -319,6 +319,7 @@ def test_the_minutes_of_processes_add_up_and_a_killed_one_leaves_a_gap(settings:
     assert minutes(settings) == [("2026-11-21T09", [0, 3])]
 
     written_at(settings, "09:00:40", "09:01:20", "09:02:00")
+    written_at(settings, "09:00:00", "09:01:00")  # beside the first one
 
     assert minutes(settings) == [("2026-11-21T09", [0, 1, 3])]
 
