@@ -52,8 +52,9 @@ MISSING: dict[str, tuple[Changed, str]] = {
     "a reminder's date": ({"remindDates": [{"time": "09:00"}]}, "remindDates[0].date"),
     "a reminder's time": ({"remindDates": [REMINDER, {"date": "2026/11/23"}]}, "remindDates[1].time"),
     "a reminder's both": (
-        {"remindDates": [{}, REMINDER, {"date": None, "time": " "}]},
-        "remindDates[0].date, remindDates[0].time, remindDates[2].date, remindDates[2].time",
+        {"remindDates": [{}, REMINDER, {"date": [], "time": " "}, REMINDER | {"time": []}]},
+        "remindDates[0].date, remindDates[0].time, remindDates[2].date, remindDates[2].time, "
+        "remindDates[3].time",
     ),
     "a member and a reminder's": (
         {"endDate": "", "remindDates": [{"date": "x"}]},
@@ -218,6 +219,13 @@ BOUNDS: dict[str, tuple[Changed, str]] = {
 @pytest.mark.parametrize(("changed", "message"), BOUNDS.values(), ids=BOUNDS)
 def test_members_of_the_wrong_type_or_length_are_rejected(changed: Changed, message: str) -> None:
     assert read(changed) == (400, message)
+
+
+def test_the_first_unreadable_member_in_the_documented_order_is_named() -> None:
+    members = ["bookIds", "startDate", "startTime", "endDate", "endTime", "remindDates", "sessionId"]
+    for index, member in enumerate(members):
+        status, message = read(dict.fromkeys(members[index:], "x"))
+        assert (status, message.partition(" ")[0]) == (400, member)
 
 
 # --- through the service ---------------------------------------------------------------------------

@@ -92,18 +92,27 @@ def test_without_a_date_there_are_no_headers_and_the_response_is_otherwise_the_s
 
 
 @pytest.mark.parametrize(
-    ("dated", "expected"),
+    ("dated", "expected", "notice"),
     [
-        ({"legacy_deprecated": DEPRECATED}, {"deprecation": "@1801353600"}),
-        ({"legacy_sunset": SUNSET}, {"sunset": "Sat, 31 Jul 2027 12:00:00 GMT"}),
+        (
+            {"legacy_deprecated": DEPRECATED},
+            {"deprecation": "@1801353600"},
+            "The legacy paths are deprecated from 2027-01-31 00:00 UTC on.",
+        ),
+        (
+            {"legacy_sunset": SUNSET},
+            {"sunset": "Sat, 31 Jul 2027 12:00:00 GMT"},
+            "The legacy paths may no longer answer from 2027-07-31 12:00 UTC on.",
+        ),
     ],
     ids=["deprecated", "sunset"],
 )
-def test_one_date_alone_is_sent(
-    settings: Settings, dated: dict[str, object], expected: dict[str, str]
+def test_one_date_alone_is_sent_and_shown(
+    settings: Settings, dated: dict[str, object], expected: dict[str, str], notice: str
 ) -> None:
     with gateway_with(settings, **dated) as gateway:
         assert sent(gateway.as_caregiver(1).get(LISTED)) == {**expected, "link": SUCCESSOR}
+        assert f"\n{notice}\n" in gateway.as_anonymous().get("/").text
 
 
 def test_a_sunset_before_the_deprecation_stops_the_start(monkeypatch: pytest.MonkeyPatch) -> None:
