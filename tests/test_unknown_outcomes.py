@@ -49,8 +49,11 @@ FAULTS = pytest.mark.parametrize(
 
 
 @FAULTS
-def test_graphql_reports_an_unknown_outcome(
-    gateway: Gateway, faults: tuple[BaseException | None, ...], message: str
+def test_graphql_reports_and_logs_an_unknown_outcome(
+    gateway: Gateway,
+    faults: tuple[BaseException | None, ...],
+    message: str,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     gateway.import_records(a_world())
     with failing(gateway, *faults):
@@ -59,6 +62,9 @@ def test_graphql_reports_an_unknown_outcome(
     [error] = response.json()["errors"]
     assert (error["message"], error["extensions"]["code"]) == (message, "OUTCOME_UNKNOWN")
     assert (response.status_code, response.headers["retry-after"]) == (503, "1")
+    assert [f"request {response.headers['x-request-id']}: {message}" in each for each in caplog.messages] == [
+        True
+    ]
 
 
 def test_a_change_whose_result_cannot_be_recorded_is_made(gateway: Gateway) -> None:

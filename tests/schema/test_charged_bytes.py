@@ -76,7 +76,7 @@ def test_a_stream_of_a_query_charges_the_same(limited: Gateway, caregiver: Calle
     with streaming(caregiver, READ) as stream:
         assert len(list(stream.events)) == 2
 
-    assert left_of(limited) == POINTS - 15 - KIB
+    assert left(stream.response) == left_of(limited) == POINTS - 15 - KIB
 
 
 def test_a_websocket_message_charges_the_same(limited: Gateway, caregiver: Caller) -> None:

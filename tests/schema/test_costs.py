@@ -61,6 +61,12 @@ COSTS = {
     "{ viewer { role a: __typename b: __typename __typename: role } }": 1 + 4,
     "{ node(id: 1) { ... on Session { title } ... on Book { name } } }": 5 + 2,
     "{ ownData }": 10_000,
+    "{ viewer { lastEventId } }": 1 + 5,
+    "{ assignment(id: 1) { feedbacks { text } } }": 5 + 1 + 2 * 10,
+    "{ assignment(id: 1) { reminders { id } } }": 5 + 1 + 3,
+    "{ book(id: 1) { questions { text options } } }": 5 + 1 + 10 * (1 + 5),
+    "{ session(id: 1) { scoreHistory(bookId: 1) { score } } }": 5 + 50 + 10,
+    "{ clients(first: 1) { nodes { scoreHistory(bookId: 1) { score } } } }": 11 + 50 + 10,
     # reads all homework of each client
     "{ clients { nodes { progress { assignmentCount } } } }": 10 + 1 + 20 * (300 + 1),
     "{ sessions(first: 5) { nodes { progress { completion { week } } } } }": 11 + 5 * (100 + 5 + 25),
@@ -198,6 +204,12 @@ def length(text: str, **variables: Any) -> int:
 
 def test_the_expected_length_of_a_response_is_that_of_its_longest_texts() -> None:
     assert length("{ viewer { role } }") == 200
+    assert length("{ ownData }") == 16 * 1024 * 1024
+    assert length("{ session(id: 1) { title } }") == 100 + 6 * 200
+    assert length("{ book(id: 1) { questions { text options } } }") == 100 + 100 + 10 * (2000 + 2000)
+    assert length("{ assignment(id: 1) { feedbacks { text } } }") == 100 + 100 + 2 * 60_000
+    answers = "{ assignment(id: 1) { answerSets { answers { questionText answer } } } }"
+    assert length(answers) == 100 + 100 + 2 * (100 + 10 * (2000 + 26_000))
     assert length("{ session(id: 1) { id description } }") == 100 + 100 + 60_000
     assert length("{ sessions(first: 5) { nodes { description } } }") == 100 + 100 + 5 * 60_000
     paged = "query($n: Int) { sessions(first: $n) { nodes { description } } }"

@@ -237,3 +237,22 @@ def test_a_response_with_errors_is_not_replayed(world: Gateway) -> None:
     assert REPLAYED in repeated.headers.items()
     assert whole(assign(world)) == whole(repeated)
     assert books(world) == [3]
+
+
+@pytest.mark.sqlite_only
+def test_a_response_with_the_error_of_a_field_is_not_replayed(world: Gateway) -> None:
+    """Its status is 200. The response to a later repetition is read again."""
+    count = "UPDATE session SET assignment_count = {} WHERE id = 1"
+    selected = "session { title assignmentCount } userErrors { code }"
+    rename = {
+        "query": f'mutation {{ updateSession(input: {{sessionId: 1, title: "New"}}) {{ {selected} }} }}'
+    }
+    raw.run(world.settings.database, count.format(3_000_000_000))
+    damaged = post(world.as_caregiver(1), rename)
+    raw.run(world.settings.database, count.format(3))
+    repeated = post(world.as_caregiver(1), rename)
+
+    assert (damaged.status_code, damaged.json()["data"]["updateSession"]["session"]) == (200, None)
+    assert REPLAYED in repeated.headers.items()
+    payload = {"session": {"title": "New", "assignmentCount": 3}, "userErrors": []}
+    assert repeated.json() == {"data": {"updateSession": payload}}

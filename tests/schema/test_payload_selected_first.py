@@ -55,14 +55,20 @@ def test_every_mutation_is_tried() -> None:
 def test_an_argument_out_of_range_in_a_payload_makes_no_change(
     world: Gateway, verb: str, member: str
 ) -> None:
+    """The role is checked before it."""
     given, members = (OF_CAREGIVERS | OF_CLIENTS)[verb]
-    caller = world.as_client(1) if verb in OF_CLIENTS else world.as_caregiver(1)
+    caller, other = world.as_caregiver(1), world.as_client(1)
+    if verb in OF_CLIENTS:
+        caller, other = other, caller
     kind = f"{verb[0].upper()}{verb[1:]}Input"
     change = f"mutation ($input: {kind}!) {{ {verb}(input: $input) {{ userErrors {{ message }} %s }} }}"
+    selecting = change % f"{member} {{ {members[member]} }}"
+    forbidden = other.graphql(selecting, input=given)
     before = stored(world)
 
-    rejected = caller.graphql(change % f"{member} {{ {members[member]} }}", input=given)
+    rejected = caller.graphql(selecting, input=given)
 
+    assert [error["extensions"]["code"] for error in forbidden["errors"]] == ["FORBIDDEN"]
     assert stored(world) == before
     assert [(error["message"], error["extensions"]["code"]) for error in rejected["errors"]] == [
         ("first must lie between 1 and 100", "UNREADABLE")

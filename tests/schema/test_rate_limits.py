@@ -7,6 +7,7 @@ from datetime import timedelta
 
 import pytest
 
+import app.schema.transport.subscriptions
 from app.auth.authenticator import Authenticator
 from app.care.budgets import MAX_VIEWERS, Budget, Budgets
 from app.care.errors import RateLimited
@@ -14,6 +15,7 @@ from app.main import create_app
 from app.schema.types.scalars import global_id
 from app.settings import Environment, Settings
 from tests.callers import Caller, Gateway, opened, schema_of
+from tests.concurrency import before_database_calls, failure, nothing
 from tests.factories import NOW, a_world
 from tests.schema.listening import insert_event, listening, streaming
 
@@ -193,28 +195,50 @@ def test_so_do_operations_at_a_websocket(limited: Gateway) -> None:
 
 
 @pytest.mark.sqlite_only
-def test_every_event_of_a_subscription_is_charged(limited: Gateway, clock: Clock) -> None:
-    """The subscription ends where there is too little left, and later goes on behind the last event."""
+@pytest.mark.parametrize(("length", "events", "points"), [(0, 9, 8), (560, 8, 4)])
+def test_every_event_of_a_subscription_is_charged(
+    limited: Gateway, clock: Clock, length: int, events: int, points: int
+) -> None:
+    """The subscription ends where there is too little left, and later goes on behind the last event. A long
+    document costs its 15 points more only at the beginning."""
     for number in range(1, 12):
         insert_event(limited.settings.database, "EXTENDED", number=number)
-    changes = "subscription ($after: ID) { assignmentChanged(after: $after) { id } }"  # 11 points
+    text = "subscription ($after: ID) { assignmentChanged(after: $after) { id } }"  # 11 points
+    changes = text.ljust(length)
     caller = limited.as_caregiver(1)
 
     with listening(caller) as listener:
         listener.subscribe(changes, after="1")
-        received = [
-            listener.receive_change()["id"] for _ in range(9)
-        ]  # with the beginning 110 of the 120 points
+        received = [listener.receive_change()["id"] for _ in range(events)]
         refused = listener.receive()
         left = rates(caller)
         clock.wait(60)
         listener.subscribe(changes, after=received[-1])
         again = listener.receive_change()["id"]
 
-    assert received == [global_id("Event", number) for number in range(2, 11)]
+    assert received == [global_id("Event", number) for number in range(2, 2 + events)]
     assert refused == {"type": "error", "id": "1", "payload": [REFUSAL]}
-    assert left == (200, '"default";q=120;w=60', '"default";r=8;t=56', None)
-    assert again == global_id("Event", 11)
+    assert left == (200, '"default";q=120;w=60', f'"default";r={points};t={(120 - points) // 2}', None)
+    assert again == global_id("Event", 2 + events)
+
+
+@pytest.mark.sqlite_only
+def test_an_event_that_is_loaded_again_is_charged_once(
+    limited: Gateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The database became unavailable between the event and its assignment."""
+    monkeypatch.setattr(app.schema.transport.subscriptions, "POLL_SECONDS", 0.01)
+    for number in (1, 2):
+        insert_event(limited.settings.database, "EXTENDED", number=number)
+    changes = "subscription { assignmentChanged(after: 1) { assignment { legacyId } } }"  # 12 points
+
+    with before_database_calls(limited, reads=[*[nothing] * 3, failure]):
+        with listening(limited.as_caregiver(1)) as listener:
+            listener.subscribe(changes)
+            received = listener.receive_change()
+
+    assert received == {"assignment": {"legacyId": "2"}}
+    assert rates(limited.as_caregiver(1))[2] == '"default";r=94;t=13'
 
 
 @pytest.mark.sqlite_only

@@ -63,8 +63,9 @@ def events_of(stream: Any) -> list[Any]:
 
 
 @pytest.mark.sqlite_only
-def test_an_expired_token_ends_its_subscriptions(settings: Settings) -> None:
+def test_an_expired_token_ends_its_subscriptions(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     """It needs no event. The close code makes clients reconnect with another token."""
+    monkeypatch.setattr(app.schema.transport.subscriptions, "POLL_SECONDS", 3600)
     with a_gateway(settings, token_leeway=0) as gateway:
         end = datetime.now(UTC) + timedelta(seconds=3)
         caller = gateway.with_token(keys.token("CLIENT", "client-1", exp=end))

@@ -1,6 +1,7 @@
 """A websocket speaks graphql-transport-ws, needs a valid token, carries every kind of operation, and is
 closed with a code and a reason."""
 
+import json
 import logging
 from datetime import timedelta
 from itertools import count
@@ -15,7 +16,15 @@ from app.settings import Settings
 from tests.callers import Gateway, opened
 from tests.factories import NOW, a_world
 from tests.live.edge import write_lock
-from tests.schema.listening import PROTOCOL, Listener, connected, listening, wait_for_subscription
+from tests.schema.listening import (
+    PROTOCOL,
+    Listener,
+    connected,
+    listening,
+    stop,
+    wait_for,
+    wait_for_subscription,
+)
 
 pytestmark = pytest.mark.sqlite_only
 
@@ -295,14 +304,37 @@ def test_a_ping_is_answered(unchanged: Gateway) -> None:
 
 
 def test_the_number_of_operations_per_websocket_is_limited(caregivers: Gateway) -> None:
+    text = "there are 100 operations already on this connection, and no more are allowed"
+    rejected = {"message": text, "extensions": {"code": "RATE_LIMITED"}}
     with listening(caregivers.as_caregiver(1)) as listener:
         for number in range(101):
             listener.subscribe(SUBSCRIPTION, id=str(number))
-        message = listener.receive()
+        assert listener.receive() == {"id": "100", "type": "error", "payload": [rejected]}
+        listener.send(type="complete", id="0")
+        assert listener.query(VIEWER) == {"viewer": {"role": "CAREGIVER"}}
+        listener.subscribe(SUBSCRIPTION, id="100")
+        listener.subscribe(SUBSCRIPTION, id="1")
+        assert listener.receive_close() == (4409, "Subscriber for 1 already exists")
 
-    text = "there are 100 operations already on this connection, and no more are allowed"
-    rejected = {"message": text, "extensions": {"code": "RATE_LIMITED"}}
-    assert message == {"id": "100", "type": "error", "payload": [rejected]}
+
+def test_shutdown_completes_no_subscription(caregivers: Gateway) -> None:
+    """The server then closes the connection, and the client reconnects."""
+    with listening(caregivers.as_caregiver(1)) as listener:
+        listener.subscribe(SUBSCRIPTION)
+        wait_for_subscription(caregivers)
+        stop(caregivers)
+        wait_for(lambda: not caregivers.client.app_state["notifier"].wakeups)
+        listener.send(type="ping")
+
+        assert listener.receive() == {"type": "pong"}
+
+
+def test_a_message_may_have_the_length_of_the_limit(unchanged: Gateway) -> None:
+    text = json.dumps({"type": "subscribe", "id": "1", "payload": {"query": f"{VIEWER} #"}})
+    with listening(unchanged.as_caregiver(1)) as listener:
+        listener.session.send_text(text.replace("#", "#".ljust(262_144 - len(text) + 1, "x")))
+
+        assert listener.receive()["payload"] == {"data": {"viewer": {"role": "CAREGIVER"}}}
 
 
 # --- malformed messages ---

@@ -187,11 +187,14 @@ def test_only_errors_that_a_response_has_are_counted(settings: Settings) -> None
         with listening(caregiver) as listener:
             listener.subscribe(query)
             message = listener.receive()
+            listener.subscribe("{ unknown }")
+            listener.receive()
 
         after = gateway.numbers()
     codes = [each["extensions"]["code"] for each in (*response.json()["errors"], *message["payload"])]
     assert codes == ["TOO_COSTLY"] * 2
-    assert grown(before, after, "care_graphql_errors_total") == {("TOO_COSTLY",): 2}
+    counted = {("TOO_COSTLY",): 2, ("GRAPHQL_VALIDATION_FAILED",): 1}
+    assert grown(before, after, "care_graphql_errors_total") == counted
 
 
 @ON_SQLITE
