@@ -132,6 +132,26 @@ def insert_event(
     return int(found[0][0])
 
 
+# --- requests whose messages a test sends and receives itself ---
+
+
+def scope_of(caller: Caller, method: str, path: str, **headers: str) -> dict[str, Any]:
+    headers = {"authorization": f"bearer {caller.token}", "content-type": "application/json", **headers}
+    return {
+        "type": "http",
+        "asgi": {"version": "3.0"},
+        "http_version": "1.1",
+        "method": method,
+        "scheme": "http",
+        "path": path,
+        "raw_path": path.encode(),
+        "query_string": b"",
+        "root_path": "",
+        "headers": [(name.encode(), value.encode()) for name, value in headers.items()],
+        "state": dict(caller.client.app_state),
+    }
+
+
 # --- event streams ---
 
 

@@ -1,19 +1,33 @@
 """Subscriptions over server-sent events. A single result is JSON if the client accepts JSON, and
 authentication happens before the stream."""
 
+import asyncio
+import json
 from typing import Any
 
 import pytest
 from httpx2 import Response
 
+from app.care.budgets import Budget
 from app.main import create_app
 from app.schema.transport import event_stream
 from app.schema.types.scalars import global_id
+from app.server.admission import AdmissionControl
 from app.settings import Environment, Settings
+from app.telemetry import counters
 from tests.callers import Caller, Gateway, opened, schema_of
 from tests.concurrency import before_database_calls, nothing
 from tests.factories import NOW, a_world
-from tests.schema.listening import Stream, insert_event, stop, streaming, wait_for, wait_for_subscription
+from tests.patience import PATIENCE
+from tests.schema.listening import (
+    Stream,
+    insert_event,
+    scope_of,
+    stop,
+    streaming,
+    wait_for,
+    wait_for_subscription,
+)
 
 pytestmark = pytest.mark.sqlite_only
 
@@ -89,6 +103,46 @@ def test_a_disconnected_client_ends_its_subscription(gateway: Gateway, caregiver
     wait_for(lambda: not gateway.client.app_state["notifier"].wakeups)
 
 
+def test_a_stream_holds_no_slot_and_ends_before_it_has_its_position(
+    gateway: Gateway, caregiver: Caller
+) -> None:
+    """The client disconnects while the position is read."""
+    admission: AdmissionControl = gateway.client.app_state["admission"]
+    budget, before = Budget(), counters.streams.copy()
+    running: list[int] = []
+    is_reading = asyncio.Event()
+    messages = [{"type": "http.request", "body": json.dumps({"query": CHANGES}).encode()}]
+
+    async def read_without_end() -> None:
+        running.append(budget.running)
+        is_reading.set()
+        await asyncio.Event().wait()
+
+    async def receive() -> dict[str, Any]:
+        if messages:
+            return messages.pop()
+        await is_reading.wait()
+        return {"type": "http.disconnect"}
+
+    async def send(message: object) -> None: ...
+
+    async def request() -> None:
+        task: Any = asyncio.current_task()
+        admission.enqueue(task, budget)
+        admission.dequeue(budget)
+        scope = scope_of(caregiver, "POST", "/graphql", accept="text/event-stream")
+        async with asyncio.timeout(PATIENCE):
+            await application(scope, receive, send)
+
+    application: Any = gateway.client.app
+    assert gateway.client.portal is not None
+    with before_database_calls(gateway, reads=[nothing, read_without_end]):
+        gateway.client.portal.call(request)
+
+    assert running == [0]
+    assert counters.streams - before == {"opened": 1, "closed": 1}
+
+
 def test_shutdown_ends_a_stream_without_a_complete_event(gateway: Gateway, caregiver: Caller) -> None:
     """The client then reconnects."""
     with streaming(caregiver, CHANGES) as stream:
@@ -145,12 +199,12 @@ def test_a_stream_has_the_headers_of_a_response(settings: Settings, query: str) 
         gateway = Gateway(client, limited)
         gateway.import_records(a_world())
         caller = gateway.as_caregiver(1)
-        json = [post(caller, query, "application/json", headers=key) for _ in range(2)]
+        responses = [post(caller, query, "application/json", headers=key) for _ in range(2)]
         with streaming(caller, query, headers=key) as stream:
             streamed = stream.response.headers
 
     names = ["ratelimit", "ratelimit-policy", "idempotency-replayed"]
-    assert [name in streamed for name in names] == [name in json[1].headers for name in names]
+    assert [name in streamed for name in names] == [name in responses[1].headers for name in names]
     assert (streamed.get("idempotency-replayed") == "true") == (query is ASSIGN)
     assert streamed["ratelimit-policy"] == '"default";q=1000;w=60'
 

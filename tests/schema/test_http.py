@@ -4,12 +4,17 @@ A malformed body is a 400 or 415, another method a 405 with `Allow`; a query by 
 not. The parser has its own tests in test_request_parsing.py.
 """
 
+import logging
 from collections.abc import Iterator
 from typing import Any
 
+import orjson
 import pytest
 
-from tests.callers import Gateway
+from app.schema.transport.endpoint import describe_work
+from tests.callers import Gateway, schema_of
+from tests.rest_compat.legacy import ASSIGNMENTS
+from tests.schema.listening import scope_of
 from tests.schema.worlds import in_base64
 
 pytestmark = pytest.mark.sqlite_only
@@ -214,3 +219,73 @@ def test_a_too_long_body_is_rejected(standing: Gateway) -> None:
         assert [error["message"] for error in response.json()["errors"]] == [
             "The request may have at most 262144 bytes."
         ]
+
+
+# --- requests that the log describes ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("body", "described"),
+    [
+        ({"query": "{ b: viewer { role } sessions { totalCount } }"}, "sessions, viewer"),
+        ({"query": "{ ...F } fragment F on Query { viewer { role } }"}, "unknown fields"),
+        ({"query": "{ secret }"}, "unknown fields"),
+        (
+            {"query": "query A { viewer { role } } query B { books { totalCount } }", "operationName": "B"},
+            "books",
+        ),
+        ({"query": "{"}, None),
+        ({"query": "query A { viewer { role } } query B { viewer { role } }"}, None),
+        ({}, None),
+    ],
+    ids=["names", "a fragment", "invented", "chosen", "malformed", "ambiguous", "no document"],
+)
+def test_the_log_describes_a_request_by_the_fields_of_the_schema(
+    standing: Gateway, body: dict[str, str], described: str | None
+) -> None:
+    caller = standing.as_client(1)
+    scope = scope_of(caller, "POST", "/graphql")
+    messages = [{"type": "http.request", "body": orjson.dumps(body)}]
+
+    run(standing, scope, messages)
+
+    expected = "a request" if described is None else f"a request of {described}"
+    assert describe_work(schema_of(standing.client.app), scope["state"]) == expected
+
+
+def test_the_log_describes_a_request_of_a_legacy_path_without_its_id(standing: Gateway) -> None:
+    scope = scope_of(standing.as_caregiver(1), "GET", f"{ASSIGNMENTS}/1")
+
+    run(standing, scope, [{"type": "http.request", "body": b""}])
+
+    described = describe_work(schema_of(standing.client.app), scope["state"])
+    assert described == f"a request of GET {ASSIGNMENTS}/{{id}}"
+
+
+@pytest.mark.parametrize(("method", "path"), [("POST", "/graphql"), ("PUT", ASSIGNMENTS)])
+def test_a_client_that_disconnects_during_its_body_is_no_failure(
+    standing: Gateway, method: str, path: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    scope = scope_of(standing.as_caregiver(1), method, path)
+    begun = {"type": "http.request", "body": b"{", "more_body": True}
+
+    sent = run(standing, scope, [begun, {"type": "http.disconnect"}])
+
+    assert [each["status"] for each in sent if each["type"] == "http.response.start"] == [400]
+    assert [each for each in caplog.records if each.levelno >= logging.WARNING] == []
+
+
+def run(gateway: Gateway, scope: dict[str, Any], messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Sends a request by its messages. Returns those of the response."""
+    sent: list[dict[str, Any]] = []
+
+    async def receive() -> dict[str, Any]:
+        return messages.pop(0)
+
+    async def send(message: dict[str, Any]) -> None:
+        sent.append(message)
+
+    application: Any = gateway.client.app
+    assert gateway.client.portal is not None
+    gateway.client.portal.call(application, scope, receive, send)
+    return sent

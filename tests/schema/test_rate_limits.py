@@ -232,10 +232,10 @@ def test_an_event_that_is_loaded_again_is_charged_once(
         insert_event(limited.settings.database, "EXTENDED", number=number)
     changes = "subscription { assignmentChanged(after: 1) { assignment { legacyId } } }"  # 12 points
 
-    with before_database_calls(limited, reads=[*[nothing] * 3, failure]):
-        with listening(limited.as_caregiver(1)) as listener:
-            listener.subscribe(changes)
-            received = listener.receive_change()
+    reads = [*[nothing] * 3, failure]  # of the account, the position, the events and the assignment
+    with before_database_calls(limited, reads), listening(limited.as_caregiver(1)) as listener:
+        listener.subscribe(changes)
+        received = listener.receive_change()
 
     assert received == {"assignment": {"legacyId": "2"}}
     assert rates(limited.as_caregiver(1))[2] == '"default";r=94;t=13'

@@ -85,6 +85,7 @@ ENCODED = (415, "the body must not have a content encoding")
         ],
         (post((b"accept", b"*/*")), [b"{}", b""], WRONG_TYPE),
         (post(JSON, (b"content-encoding", b"gzip")), [b"{}", b""], ENCODED),
+        (post(JSON, (b"content-encoding", b"gzip")), [b"x" * 1024] * 5, ENCODED),
         ({"method": "PUT", "headers": []}, [], (405, "GraphQL only supports GET and POST requests.")),
         (
             {"method": "GET", "headers": [], "query_string": b"extensions={"},

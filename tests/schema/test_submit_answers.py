@@ -222,6 +222,12 @@ def test_a_draft_is_submitted_at_its_revision(world: Gateway) -> None:
         assert (conflict["draft"]["legacyId"], conflict["draft"]["revision"]) == ("12", 2)
         assert [each["answer"] for each in conflict["draft"]["answers"]] == ["1"]
 
+    selecting = "answerSet { saveType } draft { legacyId answers { answer } } userErrors { code }"
+    query = f"mutation($input: SubmitAnswersInput!) {{ submitAnswers(input: $input) {{ {selecting} }} }}"
+    for _ in range(3):  # read, then prepared
+        payload = client.data(query, input={**to_answer(TEST, FITTING), "revision": 1})["submitAnswers"]
+        assert payload["draft"] == {"legacyId": "12", "answers": [{"answer": "1"}]}
+
     done = submit(client, TEST, FITTING, revision=2)
     assert int(done["answerSet"]["legacyId"]) > 12
     assert done["answerSet"]["revision"] == 2

@@ -190,8 +190,13 @@ def link_to_another_person(settings: Settings) -> None:
     raw.run(settings.database, "UPDATE client SET user_name = 'client-1' WHERE id = 2 RETURNING id")
 
 
-def test_a_subscription_ends_when_its_user_name_is_linked_to_another_person(settings: Settings) -> None:
-    with a_gateway(settings) as gateway:
+@pytest.mark.once_on_postgresql
+@pytest.mark.parametrize("token_cache", [0, 100])
+def test_a_subscription_ends_when_its_user_name_is_linked_to_another_person(
+    settings: Settings, token_cache: int
+) -> None:
+    """Also while the account is cached: then the statement that reads events finds the other one."""
+    with a_gateway(settings, token_cache=token_cache) as gateway:
         client = gateway.as_client(1)
         with streaming(client, CHANGES, after="1") as stream, listening(client) as listener:
             listener.subscribe(CHANGES, after="1")
@@ -360,6 +365,29 @@ def test_an_account_disabled_just_before_a_read_receives_none_of_its_events(sett
             read_now(gateway, db)
             closed = listener.receive_close()
 
+    assert closed == (4403, "there is no enabled account for this token")
+
+
+@pytest.mark.sqlite_only
+def test_events_that_were_read_before_a_new_link_of_the_user_name_are_not_sent_after_it(
+    settings: Settings,
+) -> None:
+    async def link() -> None:
+        await asyncio.to_thread(link_to_another_person, settings)
+
+    def has_events(result: object) -> bool:
+        return isinstance(result, tuple) and isinstance(result[0], list) and len(result[0]) > 1
+
+    with a_gateway(settings) as gateway:
+        for number in (2, 3):
+            insert_event(settings.database, "EXTENDED", number=number)
+        interrupt(gateway, has_events, link).is_armed = True
+        with listening(gateway.as_client(1)) as listener:
+            listener.subscribe(CHANGES, after="1")
+            received = listener.receive_change()
+            closed = listener.receive_close()
+
+    assert received == {"id": global_id("Event", 2)}
     assert closed == (4403, "there is no enabled account for this token")
 
 

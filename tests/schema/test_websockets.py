@@ -164,6 +164,7 @@ def test_one_websocket_carries_a_mutation_and_a_subscription(caregivers: Gateway
     with listening(caregivers.as_caregiver(1)) as listener:
         listener.subscribe("subscription { assignmentChanged { what } }", id="subscription")
         wait_for_subscription(caregivers)
+        assert caregivers.client.app_state["admission"].running == {}  # a subscription holds no slot
         listener.subscribe(assign, id="mutation")
         messages = [listener.receive() for _ in range(3)]
 
