@@ -69,6 +69,7 @@ def test_each_part_is_counted_once_a_request(settings: Settings, prepares: bool)
         caregiver = gateway.as_caregiver(1)
         for _ in range(3):  # read, then prepared
             caregiver.data("{ a: sessions { nodes { title } } b: sessions { nodes { title name: title } } }")
+        caregiver.graphql("{ sessions { nodes { title } } session(id: 99) { id } }")  # with an error
         caregiver.data("{ sessions(timeState: RUNNING) { totalCount } }")
         caregiver.data(IN_STATE, state="FUTURE")
         caregiver.data(IN_STATE, state="RUNNING")
@@ -83,7 +84,7 @@ def test_each_part_is_counted_once_a_request(settings: Settings, prepares: bool)
     assert counted(settings) == [
         (TODAY, INPUT_FIELD, "CAREGIVER", "tests", 1),
         (TODAY, ARGUMENT, "CAREGIVER", "tests", 4),
-        (TODAY, FIELD, "CAREGIVER", "tests", 3),
+        (TODAY, FIELD, "CAREGIVER", "tests", 4),
         (TODAY, FIELD, "CLIENT", "tests", 1),
         (TODAY, VALUE, "CAREGIVER", "tests", 2),
     ]

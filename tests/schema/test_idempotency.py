@@ -80,6 +80,15 @@ def test_the_order_of_members_does_not_matter(world: Gateway) -> None:
 
 
 @pytest.mark.sqlite_only
+def test_missing_null_and_empty_variables_are_equal(world: Gateway) -> None:
+    rename = 'mutation { updateSession(input: {sessionId: 1, title: "New"}) { session { title } } }'
+    forms: list[dict[str, Any]] = [{}, {"variables": None}, {"variables": {}}]
+
+    first, *repeated = [post(world.as_caregiver(1), {"query": rename, **form}) for form in forms]
+
+    assert [whole(each) for each in repeated] == [again(first)] * 2
+
+
 def test_the_number_of_chunks_does_not_matter(world: Gateway) -> None:
     content = orjson.dumps(assigning())
     first = assign(world)

@@ -3,6 +3,7 @@ repeats, and its error says what to select less of; on every way out of GraphQL.
 
 import tracemalloc
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -77,11 +78,18 @@ def caregiver(talkative: Gateway) -> Caller:
 # --- HTTP -----------------------------------------------------------------------------------------
 
 
-def test_a_response_up_to_the_limit_is_sent(caregiver: Caller) -> None:
+def test_a_response_up_to_the_limit_is_sent(talkative: Gateway, caregiver: Caller) -> None:
     response = caregiver.post_graphql(FITTING)
 
     assert response.json() == {"data": {"sessions": {"nodes": [{f"a{n}": LONG for n in range(4)}] * 4}}}
     assert LIMIT * 0.95 < len(response.content) <= LIMIT
+
+    schema = schema_of(talkative.client.app)
+    limits = schema.engine_options.limits
+    assert limits is not None
+    for limit, status in [(len(response.content), 200), (len(response.content) - 1, 400)]:
+        schema.engine_options = replace(schema.engine_options, limits=replace(limits, response=limit))
+        assert caregiver.post_graphql(FITTING).status_code == status
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ from tests.callers import opened
 from tests.db import raw
 from tests.factories import NOW, a_world
 from tests.ports import free_port
-from tests.schema.listening import connected, listening, wait_for_subscription
+from tests.schema.listening import connected, listening, streaming, wait_for, wait_for_subscription
 from tests.telemetry.conftest import ON_SQLITE, MeasuredGateway, current, grown
 
 ASSIGNMENTS = "/gateway/profile/caregiver/session/assignment"
@@ -197,11 +197,32 @@ def test_only_errors_that_a_response_has_are_counted(settings: Settings) -> None
     assert grown(before, after, "care_graphql_errors_total") == counted
 
 
+CHANGES = "subscription { assignmentChanged { id } }"
+
+
 @ON_SQLITE
-def test_open_websockets_and_event_streams_are_counted(measured: MeasuredGateway) -> None:
+def test_event_streams_are_counted_and_only_those_with_a_single_result_are_requests(
+    measured: MeasuredGateway,
+) -> None:
+    caller, before = measured.as_client(1), measured.numbers()
+    with streaming(caller, CHANGES):
+        during = measured.numbers()
+    with streaming(caller, VIEWER) as stream:
+        assert len(list(stream.events)) == 2
+    wait_for(lambda: counters.streams["opened"] == counters.streams["closed"])
+
+    after = measured.numbers()
+    assert grown(before, during, "care_event_streams_open") == {(): 1}
+    assert grown(before, after, "care_event_streams_open") == {}
+    assert grown(before, after, "care_event_streams_total") == {(): 1}
+    assert grown(before, after, "care_http_requests_total") == {("POST", "/graphql", "200"): 1}
+
+
+@ON_SQLITE
+def test_open_websockets_are_counted(measured: MeasuredGateway) -> None:
     before = measured.numbers()
     with listening(measured.as_client(1)) as listener:
-        listener.subscribe("subscription { assignmentChanged { id } }")
+        listener.subscribe(CHANGES)
         wait_for_subscription(measured)
         during = measured.numbers()
     with connected(measured.as_client(1)) as listener:
