@@ -338,6 +338,33 @@ def test_values_that_are_equal_but_not_identical_are_not_confused(
         assert run(outcome_of(preparing, query, LibraryContext(), **options)) == expected
 
 
+@pytest.mark.parametrize("given", [({}, {"value": None}, {}), ({"value": None}, {}, {"value": None})])
+def test_null_is_not_confused_with_a_missing_variable(given: tuple[dict[str, Any], ...]) -> None:
+    def representation(value: str | None = "the default") -> str:
+        return repr(value)
+
+    @strawberry.type
+    class Child:
+        text: str = strawberry.field(resolver=representation, metadata={"computes": True})
+
+    @strawberry.type
+    class Root:
+        @strawberry.field
+        def child(self) -> Child:
+            return Child()
+
+    preparing = library(True, **only(Root))
+    preparing.operations.prepared_at_use = 1
+    query = "query($value: String) { child { text(value: $value) } }"
+
+    outcomes = [
+        run(outcome_of(preparing, query, LibraryContext(), variable_values=variables)) for variables in given
+    ]
+
+    texts = ["None" if "value" in variables else "'the default'" for variables in given]
+    assert [outcome.data for outcome in outcomes] == [repr({"child": {"text": text}}) for text in texts]
+
+
 class Box:
     """Not hashable, as it defines `__eq__`."""
 

@@ -78,7 +78,9 @@ def caregiver(talkative: Gateway) -> Caller:
 # --- HTTP -----------------------------------------------------------------------------------------
 
 
-def test_a_response_up_to_the_limit_is_sent(talkative: Gateway, caregiver: Caller) -> None:
+def test_a_response_up_to_the_limit_is_sent(
+    talkative: Gateway, caregiver: Caller, monkeypatch: pytest.MonkeyPatch
+) -> None:
     response = caregiver.post_graphql(FITTING)
 
     assert response.json() == {"data": {"sessions": {"nodes": [{f"a{n}": LONG for n in range(4)}] * 4}}}
@@ -88,7 +90,8 @@ def test_a_response_up_to_the_limit_is_sent(talkative: Gateway, caregiver: Calle
     limits = schema.engine_options.limits
     assert limits is not None
     for limit, status in [(len(response.content), 200), (len(response.content) - 1, 400)]:
-        schema.engine_options = replace(schema.engine_options, limits=replace(limits, response=limit))
+        options = replace(schema.engine_options, limits=replace(limits, response=limit))
+        monkeypatch.setattr(schema, "engine_options", options)
         assert caregiver.post_graphql(FITTING).status_code == status
 
 

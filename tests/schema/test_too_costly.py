@@ -311,6 +311,15 @@ def test_in_development_a_response_reports_its_cost(caregiver: Caller, text: str
         assert caregiver.graphql(text)["extensions"] == {"cost": {"cost": cost, "limit": 15000}}
 
 
+def test_in_development_a_rejected_repetition_reports_its_cost(caregiver: Caller) -> None:
+    query = "query($n: Int) { clients(first: $n) { nodes { progress { assignmentCount } } } }"
+
+    responses = [caregiver.graphql(query, n=number) for number in (1, 1, 1, 100)]
+
+    assert ["errors" in each for each in responses] == [False, False, False, True]
+    assert [each["extensions"]["cost"]["cost"] for each in responses] == [312, 312, 312, 30_111]
+
+
 def test_in_development_a_websocket_reports_the_cost(caregiver: Caller) -> None:
     with listening(caregiver) as listener:
         listener.subscribe("{ viewer { role } }")
