@@ -16,7 +16,6 @@ from graphql import (
 )
 from graphql import OperationType as Kind
 from graphql.execution.values import VariableValues
-from graphql.validation import MaxIntrospectionDepthRule
 from strawberry.execution import optimized_is_awaitable
 from strawberry.extensions.runner import SchemaExtensionsRunner
 from strawberry.schema.validation_rules.maybe_null import MaybeNullValidationRule
@@ -74,8 +73,6 @@ class PreparingSchema(strawberry.Schema):
         self.own: set[str] = set()  # documents of the service, exempt from limits
         self.operations = OperationCache()
         self.rules: Rules = (*specified_rules, MaybeNullValidationRule, OneOfInputValidationRule)
-        if self.engine_options.limits is not None:
-            self.rules += (MaxIntrospectionDepthRule,)
         if not self.engine_options.introspection:
             self.rules += (NoSchemaIntrospectionCustomRule,)
             self._schema.extensions[HIDES_NAMES] = True

@@ -273,6 +273,20 @@ def test_a_column_under_many_aliases_is_read_once(talkative: Gateway, caregiver:
 
 
 @pytest.mark.sqlite_only
+def test_the_length_of_a_response_is_expected_at_every_use_of_its_document(talkative: Gateway) -> None:
+    """A response that may be too long is measured before it is written."""
+    schema, text = schema_of(talkative.client.app), sessions(10)
+    costs = schema.read(text).costs(None)
+    assert costs is not None and talkative.client.portal is not None
+    contexts = [Context(None, talkative.database, NOW, "test", "UTC") for _ in range(3)]
+
+    for ctx in contexts:
+        talkative.client.portal.call(schema.execute, text, None, ctx)
+
+    assert [ctx.expected_length for ctx in contexts] == [costs.bytes(None)] * 3
+
+
+@pytest.mark.sqlite_only
 def test_a_refused_response_is_not_written(talkative: Gateway) -> None:
     """A text of 40,000 bytes, 9,900 times, would have 396 MB."""
     schema = schema_of(talkative.client.app)

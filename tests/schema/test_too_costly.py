@@ -293,6 +293,14 @@ def test_only_the_first_validation_errors_are_reported(caregiver: Caller) -> Non
     assert errors[-1]["message"] == "Too many validation errors, error limit reached. Validation aborted."
 
 
+def test_introspection_is_limited_in_its_depth(caregiver: Caller) -> None:
+    text = "interfaces { possibleTypes { " * 2 + "name" + " } }" * 2
+
+    errors = caregiver.graphql(f'{{ __type(name: "Session") {{ {text} }} }}')["errors"]
+
+    assert [each["message"] for each in errors] == ["Maximum introspection depth exceeded"]
+
+
 # --- reported cost ---------------------------------------------------------------------------------
 
 

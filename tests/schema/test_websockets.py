@@ -20,6 +20,7 @@ from tests.schema.listening import (
     PROTOCOL,
     Listener,
     connected,
+    insert_event,
     listening,
     stop,
     wait_for,
@@ -269,6 +270,18 @@ def test_every_operation_has_its_own_moment(settings: Settings) -> None:
 
     assert seconds == sorted(seconds)
     assert seconds[0] == 0 < seconds[-1]
+
+
+def test_an_event_does_not_repeat_the_cost(settings: Settings) -> None:
+    with opened(create_app(settings, clock=lambda: NOW), reports_cost=True) as client:
+        gateway = Gateway(client, settings)
+        gateway.import_records(a_world())
+        for number in (1, 2):
+            insert_event(settings.database, "EXTENDED", number=number)
+        with listening(gateway.as_caregiver(1)) as listener:
+            listener.subscribe("subscription { assignmentChanged(after: 1) { what } }")
+
+            assert listener.receive()["payload"] == {"data": {"assignmentChanged": {"what": "EXTENDED"}}}
 
 
 def test_the_id_of_a_completed_subscription_may_be_reused(caregivers: Gateway) -> None:
