@@ -90,9 +90,17 @@ class SelectionBuilder:
         return self.links.setdefault(name, SelectionBuilder(self.linked_table(name)))
 
     def page(self, link: str, page_request: PageRequest) -> "SelectionBuilder":
-        """The rows of a page, which several fields can select: equal ids have several forms."""
-        page = LinkedPage(link, page_request, SelectionBuilder(self.linked_table(link)))
-        return self.pages.setdefault(page_request.key, page).rows
+        """The rows of a page. Page requests with the same key are merged into one."""
+        key = page_request.key
+        page = self.pages.get(key) or LinkedPage(
+            link, page_request, SelectionBuilder(self.linked_table(link))
+        )
+        page_request = page_request._replace(
+            with_rows=page_request.with_rows or page.page_request.with_rows,
+            with_total=page_request.with_total or page.page_request.with_total,
+        )
+        self.pages[key] = page._replace(page_request=page_request)
+        return page.rows
 
     def build(self) -> Selection:
         links = [Link(name, rows.build()) for name, rows in self.links.items()]

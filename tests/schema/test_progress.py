@@ -120,6 +120,22 @@ def test_the_score_history_of_an_id_of_another_type_is_unreadable(rich: Gateway,
     assert caregiver.graphql(of_client, book=book) == {"data": {"session": None}, "errors": [error]}
 
 
+def test_a_list_below_two_forms_of_an_id_has_the_parts_of_both(rich: Gateway) -> None:
+    query = """query($global: ID!) { clients { nodes {
+        a: scoreHistory(bookId: 1) { assignment { session { assignments(first: 1) { totalCount } } } }
+        b: scoreHistory(bookId: $global) {
+            assignment { session { assignments(first: 1) { nodes { session { legacyId } } } } } } } } }"""
+
+    clients = rich.as_caregiver(1).data(query, **{"global": global_id("Book", 1)})["clients"]["nodes"]
+    a, b = (
+        [point["assignment"]["session"]["assignments"] for client in clients for point in client[name]]
+        for name in "ab"
+    )
+
+    assert len(a) == len(b) > 0
+    assert all(page["totalCount"] > 0 for page in a) and all(len(page["nodes"]) == 1 for page in b)
+
+
 def test_a_score_history_is_the_same_for_all_id_forms_and_aliases(rich: Gateway) -> None:
     query = """query($number: ID!, $global: ID!) { clients { nodes {
         a: scoreHistory(bookId: $number) { score } b: scoreHistory(bookId: $global) { score attempt }
