@@ -88,6 +88,7 @@ def test_a_file_never_loses_a_person(command: Command, other_url: str, tmp_path:
         (0, f"{file}: 4 tombstones, 0 new\n"),
     ]
     assert words_of(file) == [*SAVED, ["client", "77", "erased"], ["client", "78", "erased"]]
+    assert file.read_text().splitlines()[-1].split("\t")[3] == "2026-11-20T09:00:00.000000Z"
     assert content == file.read_bytes()
     assert file.stat().st_mode & 0o777 == 0o600
     assert not list(tmp_path.glob("*.part"))
@@ -145,11 +146,13 @@ INVALID = (
     "client\t2\terased",
     "client\t2\terased\tyesterday",
     "client\t2\terased\t2026-11-21T09:00:00",
+    "client\t2\terased\t0001-01-01T00:00:00+05:00",
     f"client\t2\tgone\t{NOW_TEXT}",
     f"caregiver\t2\terased\t{NOW_TEXT}",
     f"friend\t2\tdisabled\t{NOW_TEXT}",
     f"client\t{2**63 - 1}\terased\t{NOW_TEXT}",  # after which there is no id
     f"client\t-2\terased\t{NOW_TEXT}",
+    f"client\t٢\terased\t{NOW_TEXT}",
 )
 
 
@@ -248,6 +251,22 @@ def test_a_list_of_erased_clients_is_applied_and_audited(
     assert [tuple(row) for row in raw.run(settings.database, TITLES)] == [("",)]
     operations = "SELECT operation FROM audit_record ORDER BY id"
     assert [row[0] for row in raw.run(settings.database, operations)] == ["erase", "restore"]
+
+
+@pytest.mark.sqlite_only
+@starting_with(a_world)
+def test_of_two_lines_about_one_account_the_later_decision_is_applied(
+    command: Command, settings: Settings, tmp_path: Path
+) -> None:
+    """Two files may be put together."""
+    file = tmp_path / "disabled"
+    later = moment_as_text(NOW + HOUR)
+    file.write_text(f"caregiver\t2\tdisabled\t{later}\ncaregiver\t2\tenabled\t{NOW_TEXT}\n")
+
+    result = command("tombstones", "apply", str(file))
+
+    assert (result.exit_code, result.stdout.splitlines()[-1]) == (0, "caregiver accounts disabled again: 2")
+    assert raw.run(settings.database, CAREGIVERS) == [(1, 0), (2, 1)]
 
 
 @pytest.mark.sqlite_only

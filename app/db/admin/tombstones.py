@@ -13,7 +13,7 @@ from sqlalchemy import Boolean, Insert, bindparam, func, null, select, update
 
 from app.db.admin.sequences import skipping_ids
 from app.db.drivers.interface import DatabaseError
-from app.db.moments import known_moment, moment_as_text
+from app.db.moments import is_storable, known_moment, moment_as_text
 from app.db.sql import (
     INSERT,
     DatabaseKind,
@@ -169,7 +169,8 @@ def read_line(words: list[str], now: datetime) -> tuple[Person, Mark]:
     role, person, state, text = words
     mark = Mark(TombstoneState(state.upper()), datetime.fromisoformat(text))
     is_id = person.isascii() and person.isdigit() and int(person) < MAX_ID
-    if not is_id or mark.moment.tzinfo is None or role.upper() not in ROLES:
+    is_moment = mark.moment.tzinfo is not None and is_storable(mark.moment)
+    if not (is_id and is_moment and role.upper() in ROLES):
         raise ValueError
     if mark.state is TombstoneState.ERASED and role != "client":
         raise ValueError
