@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import pytest
 from sqlalchemy import Table
 
-from app.db.admin.distributing import run_step, steps
-from app.db.admin.migrate import connect_postgres, migrate, newest_version
+from app.db.admin.distributing import distribute, run_step, steps
+from app.db.admin.migrate import MIGRATE_LOCK, connect_postgres, migrate, newest_version
 from app.db.drivers.interface import location_of
 from app.db.facts import distribution_key
 from app.db.session_counters import differences
@@ -20,6 +20,8 @@ from tests.callers import load, run_read
 from tests.cli.conftest import Command, assert_rejected
 from tests.db import raw
 from tests.db.everyday import finding_scattered, with_samples
+from tests.db.overlapping import uncommitted, until_blocked
+from tests.db.small_steps import running
 from tests.factories import a_world
 from tests.postgres import url_of
 
@@ -84,6 +86,132 @@ def test_keys_of_distributed_tables_include_the_column_that_distributes_them(dat
 
 def refers_to(definition: str) -> str:
     return definition.partition("REFERENCES ")[2].partition("(")[0]
+
+
+# --- without a cluster ----------------------------------------------------------------------------
+
+# The tables and functions of Citus that `distribute` uses. These only note their calls.
+LIKE_CITUS = [
+    "CREATE TABLE pg_dist_node (groupid int, isactive boolean, shouldhaveshards boolean)",
+    "INSERT INTO pg_dist_node VALUES (0, true, false), (1, true, true), (2, false, true)",
+    "CREATE TABLE pg_dist_partition (logicalrelid regclass, made text, key text, shards int, beside text)",
+    "CREATE TABLE emptied (name text)",
+    "CREATE FUNCTION create_reference_table(given text) RETURNS void LANGUAGE sql AS"
+    " $$ INSERT INTO pg_dist_partition VALUES (given::regclass, 'reference') $$",
+    "CREATE FUNCTION create_distributed_table("
+    "given text, key text, shard_count int DEFAULT NULL, colocate_with text DEFAULT 'default')"
+    " RETURNS void LANGUAGE sql AS $$"
+    " INSERT INTO pg_dist_partition VALUES (given::regclass, 'distributed', key, shard_count, colocate_with)"
+    " $$",
+    "CREATE FUNCTION truncate_local_data_after_distributing_table(given text) RETURNS void LANGUAGE sql AS"
+    " $$ INSERT INTO emptied VALUES (given) $$",
+    "CREATE FUNCTION citus_add_local_table_to_metadata(given text) RETURNS void LANGUAGE sql AS"
+    " $$ INSERT INTO pg_dist_partition VALUES (given::regclass, 'local') $$",
+]
+PLACED = "SELECT logicalrelid::text, made, key, shards, beside FROM pg_dist_partition"
+FOREIGN_KEYS = """
+    SELECT conrelid::regclass::text, conname, pg_get_constraintdef(oid) FROM pg_constraint
+    WHERE contype = 'f' ORDER BY 1, 2
+"""
+
+
+@pytest.fixture
+def like_citus(database_url: str, monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.setattr("app.db.admin.distributing.HAS_CITUS", "SELECT true")
+    raw.run(database_url, *LIKE_CITUS)
+    return database_url
+
+
+@pytest.mark.parametrize("kind", ["postgresql"], indirect=True)
+def test_a_stopped_command_goes_on_where_it_stopped(command: Command, like_citus: str) -> None:
+    """The first one stops at the last statement for the assignments."""
+    keys_before = {row[:2] for row in raw.run(like_citus, FOREIGN_KEYS)}
+    raw.run(like_citus, "ALTER TABLE emptied ADD CHECK (name <> 'assignment')")
+
+    stopped = command("distribute", "--shards", "7")
+    placed = raw.run(like_citus, PLACED)
+    raw.run(like_citus, "ALTER TABLE emptied DROP CONSTRAINT emptied_name_check")
+    results = [command("distribute", "--shards", "7") for _ in range(2)]
+
+    message = "care-gateway: distributing stopped while distributing assignment, and can be run again: "
+    assert (stopped.exit_code, stopped.stdout) == (2, "")
+    assert message in stopped.stderr
+    everywhere = ("caregiver", "client", "module", "book", "book_word", "question")
+    beside = ("assignment", "reminder", "answer_set", "feedback", "event", "delivery")
+    distributed = [
+        *((name, "reference", None, None, None) for name in everywhere),
+        ("session", "distributed", "caregiver_id", 7, "none"),
+        ("relationship", "distributed", "client_id", 7, "none"),
+        *((name, "distributed", "caregiver_id", None, "session") for name in beside),
+    ]
+    assert placed == distributed[:8]
+    said = f"{location_of(like_citus)} is distributed by caregiver\n"
+    assert [(one.exit_code, one.stdout) for one in results] == [(0, said)] * 2
+    local = ("idempotency_key", "audit_record", "imported_row", "tombstone")
+    added = [(name, "local", None, None, None) for name in local]
+    assert raw.run(like_citus, PLACED) == [*distributed, *added]
+    assert raw.run(like_citus, "SELECT name FROM emptied") == [(row[0],) for row in distributed]
+    keys = raw.run(like_citus, FOREIGN_KEYS)
+    assert {row[:2] for row in keys} == keys_before
+    assert ("assignment", "assignment_session_id_fkey") in keys_before
+    assert {definition for table, _, definition in keys if table == "assignment"} == {
+        "FOREIGN KEY (book_id) REFERENCES book(id)",
+        "FOREIGN KEY (caregiver_id, session_id) REFERENCES session(caregiver_id, id)",
+    }
+
+
+UNREADY = {
+    "the tables do not exist, and this version needs {0}; run `care-gateway migrate` first": (
+        "DROP TABLE alembic_version"
+    ),
+    "the tables are of version 0008, and this version needs {0}; run `care-gateway migrate` first": (
+        "UPDATE alembic_version SET version_num = '0008'"
+    ),
+    "the coordinator has no address; run SELECT citus_set_coordinator_host(...) first": (
+        "DELETE FROM pg_dist_node WHERE groupid = 0"
+    ),
+    "no worker is registered; run SELECT citus_add_node(...) on the coordinator first": (
+        "UPDATE pg_dist_node SET shouldhaveshards = (groupid <> 1)"
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", ["postgresql"], indirect=True)
+def test_a_database_that_is_not_ready_is_not_distributed(command: Command, like_citus: str) -> None:
+    keys_before = raw.run(like_citus, FOREIGN_KEYS)
+
+    for message, change in reversed(UNREADY.items()):
+        raw.run(like_citus, change)
+        assert_rejected(command("distribute"), message.format(newest_version()))
+
+    assert (raw.run(like_citus, PLACED), raw.run(like_citus, FOREIGN_KEYS)) == ([], keys_before)
+
+
+@pytest.mark.parametrize("kind", ["postgresql"], indirect=True)
+def test_distributing_waits_for_a_migration(like_citus: str) -> None:
+    seen = []
+
+    async def run() -> None:
+        lock = f"SELECT pg_advisory_xact_lock({MIGRATE_LOCK})"
+        async with uncommitted(like_citus, running(lock)):
+            waiting = asyncio.create_task(distribute(like_citus, 4, lambda *step: seen.append(step)))
+            assert await until_blocked(like_citus, waiting)
+            assert seen == []
+        await waiting
+
+    asyncio.run(run())
+    assert [number for number, *_ in seen] == [*range(1, seen[0][1] + 1)]
+
+
+@pytest.mark.sqlite_only
+def test_a_server_that_does_not_respond_is_reported(command: Command) -> None:
+    rejected = command("distribute", database_url="postgresql://care@127.0.0.1:1/care")
+
+    assert (rejected.exit_code, rejected.stdout, rejected.stderr.count("\n")) == (2, "", 1)
+    assert rejected.stderr.startswith("care-gateway: the PostgreSQL database cannot be opened: ")
+
+
+# --- on a cluster ---------------------------------------------------------------------------------
 
 
 @pytest.fixture
