@@ -109,7 +109,7 @@ def test_a_copy_contains_nothing_that_is_committed_after_its_start(settings: Set
     progress = []
 
     def write_meanwhile(done: int, total: int) -> None:
-        progress.append(done)
+        progress.append((done, total))
         if len(progress) < 4:  # a copy that restarts after each write would never end
             raw.run(settings.database, "INSERT INTO page VALUES (1), (2)")
 
@@ -117,6 +117,8 @@ def test_a_copy_contains_nothing_that_is_committed_after_its_start(settings: Set
 
     assert raw.run(f"sqlite:///{file}", "SELECT count(*) FROM page") == [(1,)]
     assert raw.run(settings.database, "SELECT count(*) FROM page") == [(7,)]
+    [(pages, _)] = raw.run(f"sqlite:///{file}", "SELECT page_count, 0 FROM pragma_page_count")
+    assert progress == [(min(done, pages), pages) for done in range(1000, pages + 1000, 1000)]
 
 
 @on_sqlite

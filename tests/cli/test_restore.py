@@ -5,6 +5,8 @@ import asyncio
 import os
 import shutil
 import sqlite3
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -365,6 +367,21 @@ def test_the_temporary_files_of_a_killed_command_are_not_read(
     assert raw.run(settings.database, "SELECT name FROM client WHERE id = 1") == [("Zoë Client 1",)]
 
 
+def test_another_name_of_the_database_that_a_killed_command_has_left_is_removed(
+    command: Command, settings: Settings, file: Path
+) -> None:
+    """Also of a database whose name is a pattern of file names. The backup has an empty log."""
+    path = sqlite_path(settings.database).rename(file.with_name("care [1].db"))
+    path.with_name(f"{path.name}.replaced-20261121T090000Z").hardlink_to(path)
+    file.with_name(f"{file.name}-wal").touch()
+
+    result = command("restore", str(file), database_url=f"sqlite:///{path}")
+
+    kept = result.stdout.splitlines()[-1].partition("kept as ")[2].partition(";")[0]
+    assert result.exit_code == 0
+    assert [each for each in path.parent.iterdir() if ".replaced-" in each.name] == [Path(kept)]
+
+
 # --- when the current database does not show who was erased --------------------------------------
 
 LIST_NEEDED = (
@@ -405,6 +422,33 @@ def test_an_unreadable_or_new_database_needs_a_list_of_erased_clients(
     assert raw.run(settings.database, "SELECT name FROM client WHERE id = 2") == [("erased",)]
     if how == "damaged":
         assert aside(settings).read_bytes() == b"no database" * 1000
+
+
+def test_the_log_of_a_database_that_cannot_be_opened_stays_with_it(
+    command: Command, settings: Settings, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """SQLite would apply it to the restored database, also after a crash at any moment."""
+    path = sqlite_path(settings.database)
+    log = path.with_name(f"{path.name}-wal")
+    log.write_bytes(b"its log")
+    id_list = file.with_name("erased.txt")
+    id_list.touch()
+    replace, logs = Path.replace, []
+
+    def cannot_open(*_: object) -> None:
+        raise sqlite3.OperationalError("disk I/O error")
+
+    def observed_replace(source: Path, target: Path) -> None:
+        logs.append(log.exists())
+        replace(source, target)
+
+    monkeypatch.setattr("app.db.admin.backup.lock_file", cannot_open)
+    monkeypatch.setattr(Path, "replace", observed_replace)
+    result = command("restore", str(file), "--erased", str(id_list))
+
+    replaced = aside(settings)
+    assert (result.exit_code, logs) == (0, [False])
+    assert replaced.with_name(f"{replaced.name}-wal").read_bytes() == b"its log"
 
 
 def test_an_earlier_state_needs_a_list_although_most_of_its_tables_are_equal(
@@ -482,6 +526,37 @@ def test_a_database_in_use_is_not_replaced(command: Command, settings: Settings,
     )
 
 
+LOCK_AS_SQLITE = """
+import fcntl, sys
+file = open(sys.argv[1], "rb")
+fcntl.lockf(file, fcntl.LOCK_SH, 510, 0x40000002)
+print(flush=True)
+sys.stdin.read()
+"""
+
+
+def test_a_damaged_database_in_use_is_not_replaced(
+    command: Command, settings: Settings, file: Path, tmp_path: Path
+) -> None:
+    """A lock of SQLite is one of another process."""
+    id_list = tmp_path / "erased.txt"
+    id_list.touch()
+    break_database(settings, "damaged")
+    path = sqlite_path(settings.database)
+    words = [sys.executable, "-S", "-c", LOCK_AS_SQLITE, str(path)]
+
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        with unchanged(settings):
+            rejected = command("restore", str(file), "--erased", str(id_list))
+        process.communicate()
+
+    assert_rejected(
+        rejected, f"the database at {path} is in use; stop `serve`, `worker` and other commands first"
+    )
+
+
 def damage(file: Path, how: str) -> None:
     if how == "damaged":
         [(page, size)] = raw.run(
@@ -501,6 +576,8 @@ def damage(file: Path, how: str) -> None:
     elif how == "no tables":
         file.unlink()
         raw.run(f"sqlite:///{file}", "CREATE TABLE letter (text)")
+    elif how == "no version":
+        raw.run(f"sqlite:///{file}", "DELETE FROM alembic_version")
     elif how == "no database":
         file.write_text("Dear all, this is not a database." * 50)
     else:
@@ -513,6 +590,7 @@ DAMAGES = {
     "newer": f"has the newer schema version 9999; this program supports up to {newest_version()}",
     "older": "has the schema version 0009, from before 1.0.0-rc1, which this program cannot migrate: ",
     "no tables": "is not a backup of this service: it has no schema version",
+    "no version": "is not a backup of this service: it has no schema version",
     "no database": "cannot be read as a backup: file is not a database",
     "with a log": "has a write-ahead log: it is a database in use or an incomplete copy",
 }
