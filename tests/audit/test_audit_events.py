@@ -119,9 +119,10 @@ def test_a_caregiver_sees_only_events_of_the_own_sessions(used: Gateway) -> None
     ]
 
 
-def test_a_record_about_several_clients_shows_only_rows_of_the_listed_one(gateway: Gateway) -> None:
+def test_a_record_about_several_relationships_shows_only_rows_of_the_listed_one(gateway: Gateway) -> None:
+    """Caregiver 2 has sessions with client 2, too."""
     gateway.import_records(a_world())
-    about = as_text([(1, 1, {"answerSets": [1]}), (1, 2, {"answerSets": [3]})])
+    about = as_text([(2, 2, {"answerSets": [5]}), (1, 1, {"answerSets": [1]}), (1, 2, {"answerSets": [3]})])
     assert gateway.client.portal is not None
     gateway.client.portal.call(gateway.database.write, recording(records(1, about)))
     caregiver = gateway.as_caregiver(1)

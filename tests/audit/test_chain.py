@@ -3,6 +3,7 @@
 import asyncio
 from contextlib import AsyncExitStack
 from datetime import datetime
+from pathlib import Path
 
 import pytest
 
@@ -14,6 +15,7 @@ from app.db.drivers.factory import open_database
 from app.db.drivers.interface import DatabaseUnavailable
 from app.db.tables import AuditActor, Contract
 from tests.callers import run_read, run_write
+from tests.conftest import fresh_database
 from tests.db import raw
 from tests.db.overlapping import uncommitted
 from tests.factories import HOUR, NOW
@@ -250,6 +252,25 @@ def test_records_are_sealed_although_some_transaction_always_adds_records(
     asyncio.run(run())
     verdict = verified(database_url)
     assert (verdict.seals, verdict.faults) == (1, [])
+
+
+@pytest.mark.parametrize("kind", ["postgresql"], indirect=True)
+def test_records_are_sealed_while_another_database_of_the_server_adds_some(
+    database_url: str, migrated: str, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    """Its table has the same id, because both databases are copies of one."""
+
+    async def run(other_url: str) -> None:
+        db = await open_database(database_url)
+        await db.write(recording(records(1)))
+        async with uncommitted(other_url, recording(records(1))):
+            await seal(db, NOW)
+        await db.close()
+
+    with fresh_database("postgresql", migrated, request, tmp_path) as other_url:
+        asyncio.run(run(other_url))
+
+    assert (verified(database_url).records, verified(database_url).faults) == (1, [])
 
 
 def test_records_are_sealed_during_a_vacuum(database_url: str) -> None:

@@ -92,9 +92,16 @@ def test_a_caregiver_and_a_client_may_share_a_user_name(database_url: str) -> No
     assert add(database_url, ("CLIENT", {**BO, "user_name": "caregiver-3"})) == [6]
 
 
-def test_people_without_an_account_are_not_listed(database_url: str) -> None:
+def test_accounts_are_listed_in_the_order_of_their_ids_without_people_who_have_none(
+    database_url: str,
+) -> None:
+    """PostgreSQL stores a changed row behind the others."""
+    load(database_url, [a_caregiver(6)])
+    disable(database_url, "CAREGIVER", "caregiver-3")
+
     assert run_read(database_url, listing_accounts()) == [
-        Account("CAREGIVER", 3, "caregiver-3", False),
+        Account("CAREGIVER", 3, "caregiver-3", True),
+        Account("CAREGIVER", 6, "caregiver-6", False),
         Account("CLIENT", 5, "client-5", False),
     ]
 
