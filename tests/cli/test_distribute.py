@@ -9,6 +9,7 @@ from sqlalchemy import Table
 
 from app.db.admin.distributing import distribute, run_step, steps
 from app.db.admin.migrate import MIGRATE_LOCK, connect_postgres, migrate, newest_version
+from app.db.audit.records import recording
 from app.db.drivers.interface import location_of
 from app.db.facts import distribution_key
 from app.db.session_counters import differences
@@ -16,7 +17,8 @@ from app.db.sql import CompiledStatement
 from app.db.tables import TABLES
 from app.settings import Settings
 from tests import citus
-from tests.callers import load, run_read
+from tests.audit.test_chain import records
+from tests.callers import load, run_read, run_write
 from tests.cli.conftest import Command, assert_rejected
 from tests.db import raw
 from tests.db.everyday import finding_scattered, with_samples
@@ -106,9 +108,14 @@ LIKE_CITUS = [
     "CREATE FUNCTION truncate_local_data_after_distributing_table(given text) RETURNS void LANGUAGE sql AS"
     " $$ INSERT INTO emptied VALUES (given) $$",
     "CREATE FUNCTION citus_add_local_table_to_metadata(given text) RETURNS void LANGUAGE sql AS"
-    " $$ INSERT INTO pg_dist_partition VALUES (given::regclass, 'local') $$",
+    " $$ INSERT INTO pg_dist_partition SELECT given::regclass, 'local', max(tgname::text) FROM pg_trigger"
+    " WHERE tgrelid = given::regclass AND tgname = 'audit_record_update' $$",
 ]
 PLACED = "SELECT logicalrelid::text, made, key, shards, beside FROM pg_dist_partition"
+UNIQUE_ROWS = """
+    SELECT indexname, split_part(indexdef, ' WHERE ', 2) FROM pg_indexes
+    WHERE indexdef LIKE 'CREATE UNIQUE%' ORDER BY 1
+"""
 FOREIGN_KEYS = """
     SELECT conrelid::regclass::text, conname, pg_get_constraintdef(oid) FROM pg_constraint
     WHERE contype = 'f' ORDER BY 1, 2
@@ -126,6 +133,7 @@ def like_citus(database_url: str, monkeypatch: pytest.MonkeyPatch) -> str:
 def test_a_stopped_command_goes_on_where_it_stopped(command: Command, like_citus: str) -> None:
     """The first one stops at the last statement for the assignments."""
     keys_before = {row[:2] for row in raw.run(like_citus, FOREIGN_KEYS)}
+    unique_before = raw.run(like_citus, UNIQUE_ROWS)
     raw.run(like_citus, "ALTER TABLE emptied ADD CHECK (name <> 'assignment')")
 
     stopped = command("distribute", "--shards", "7")
@@ -148,16 +156,34 @@ def test_a_stopped_command_goes_on_where_it_stopped(command: Command, like_citus
     said = f"{location_of(like_citus)} is distributed by caregiver\n"
     assert [(one.exit_code, one.stdout) for one in results] == [(0, said)] * 2
     local = ("idempotency_key", "audit_record", "imported_row", "tombstone")
-    added = [(name, "local", None, None, None) for name in local]
+    copied = {"audit_record": "audit_record_update"}  # the trigger that Citus copies
+    added = [(name, "local", copied.get(name), None, None) for name in local]
     assert raw.run(like_citus, PLACED) == [*distributed, *added]
     assert raw.run(like_citus, "SELECT name FROM emptied") == [(row[0],) for row in distributed]
     keys = raw.run(like_citus, FOREIGN_KEYS)
+    assert raw.run(like_citus, UNIQUE_ROWS) == unique_before
     assert {row[:2] for row in keys} == keys_before
     assert ("assignment", "assignment_session_id_fkey") in keys_before
     assert {definition for table, _, definition in keys if table == "assignment"} == {
         "FOREIGN KEY (book_id) REFERENCES book(id)",
         "FOREIGN KEY (caregiver_id, session_id) REFERENCES session(caregiver_id, id)",
     }
+
+
+@pytest.mark.parametrize("kind", ["postgresql"], indirect=True)
+def test_the_shard_of_the_audit_log_rejects_changes(command: Command, like_citus: str) -> None:
+    """Its name has a number at the end, and it has no trigger for TRUNCATE."""
+    assert command("distribute").exit_code == 0
+    run_write(like_citus, recording(records(1)))
+    raw.run(
+        like_citus,
+        "DROP TRIGGER audit_record_change ON audit_record",
+        "ALTER TABLE audit_record RENAME TO audit_record_102008",
+    )
+
+    for change in ("UPDATE audit_record_102008 SET actor_id = 2", "DELETE FROM audit_record_102008"):
+        with pytest.raises(Exception, match="the audit trail is only added to"):
+            raw.run(like_citus, change)
 
 
 UNREADY = {

@@ -223,13 +223,15 @@ def test_tables_without_tombstones_show_who_was_erased_and_disabled(
     """A new version restores a backup before it has migrated the database."""
     command("erase", "--id", "2", "--yes")
     switch(command, "disable")
+    command("account", "disable", "--role", "client", "--user", "client-1")
     make_version_0010(settings.database)
 
     result = command("restore", str(file))
 
-    assert result.stdout.splitlines()[1:3] == [
+    assert result.stdout.splitlines()[1:4] == [
         "clients erased again: 2",
         "caregiver accounts disabled again: 2",
+        "client accounts disabled again: 1",
     ]
 
 
@@ -394,13 +396,22 @@ def break_database(settings: Settings, how: str) -> None:
     path = sqlite_path(settings.database)
     if how == "damaged":
         path.write_bytes(b"no database" * 1000)
+    elif how == "damaged inside":
+        [(page, size)] = raw.run(
+            settings.database,
+            "PRAGMA wal_checkpoint(TRUNCATE)",
+            "SELECT rootpage, page_size FROM sqlite_schema, pragma_page_size WHERE name = 'sqlite_sequence'",
+        )
+        with path.open("r+b") as opened:
+            opened.seek((page - 1) * size)
+            opened.write(b"\xff" * size)
     else:
         path.unlink()
     if how == "new":
         asyncio.run(migrate(settings.database))
 
 
-@pytest.mark.parametrize("how", ["missing", "damaged", "new"])
+@pytest.mark.parametrize("how", ["missing", "damaged", "damaged inside", "new"])
 def test_an_unreadable_or_new_database_needs_a_list_of_erased_clients(
     command: Command, settings: Settings, file: Path, tmp_path: Path, how: str
 ) -> None:

@@ -217,15 +217,17 @@ def test_migrating_makes_tombstones_of_erased_clients_and_disabled_accounts(data
         "INSERT INTO caregiver (id, name, position, is_disabled)"
         " VALUES (1, 'Mara Lind', '', FALSE), (2, 'Tomás Ferreira', '', TRUE)",
         "INSERT INTO client (id, name, oppt_id, is_disabled, erase_date)"
-        " VALUES (1, 'Jonas Berg', 'OPPT-1', FALSE, NULL),"
+        " VALUES (1, 'Jonas Berg', 'OPPT-1', FALSE, NULL), (3, 'Zoë Marchetti', 'OPPT-3', TRUE, NULL),"
         f" (2, 'erased', 'erased-2', TRUE, '{NOW.isoformat()}')",
     )
 
     asyncio.run(migrate(database_url))
 
+    disabled = Mark(TombstoneState.DISABLED, datetime(1970, 1, 1, tzinfo=UTC))
     assert run_read(database_url, reading_tombstones()) == {
-        ("CAREGIVER", 2): Mark(TombstoneState.DISABLED, datetime(1970, 1, 1, tzinfo=UTC)),
+        ("CAREGIVER", 2): disabled,
         ("CLIENT", 2): Mark(TombstoneState.ERASED, NOW),
+        ("CLIENT", 3): disabled,
     }
 
 

@@ -20,6 +20,7 @@ from tests.care.actions import (
     Verb,
     a_catalogue,
     assigning,
+    closing,
     giving,
     reopening,
     saving,
@@ -207,6 +208,53 @@ def test_changes_of_the_old_service_are_applied_counted_and_audited(pair: Pair) 
     assert run_read(pair.new, differences()) == []
 
 
+ADD_REMINDER = (
+    "INSERT INTO reminder (caregiver_id, client_id, assignment_id, remind_date, state) "
+    "SELECT caregiver_id, client_id, id, start_date, 'SCHEDULED' FROM assignment WHERE id = {}"
+)
+EVENTS = "SELECT kind, session_id, assignment_id FROM event ORDER BY kind, session_id, assignment_id"
+REMINDERS = "SELECT assignment_id, state FROM reminder ORDER BY assignment_id"
+
+
+def test_each_change_of_the_old_service_has_its_event(pair: Pair) -> None:
+    on(pair, "old", *(partial(submitting("3"), number=each) for each in (1, 2)), partial(closing, number=4))
+    pair.import_first()
+    raw.run(pair.new, *map(ADD_REMINDER.format, (3, 7, 9)))
+    on(
+        pair,
+        "old",
+        partial(giving("Well done"), number=1),
+        partial(reopening, number=2),
+        partial(submitting("3"), number=5),
+        partial(giving("Well done"), number=5),
+        partial(closing, number=3),
+    )
+    load(pair.old, [a_session(6), an_assignment(18, 6)])
+    raw.run(
+        pair.old,
+        "UPDATE assignment SET start_date = assign_date WHERE id = 3",
+        "UPDATE session SET title = 'Other' WHERE id IN (2, 4)",
+    )
+
+    updated = pair.run("import", pair.record(), "--update")
+
+    added = "1 session added, 1 assignment added, 3 sessions changed, 4 assignments changed"
+    assert updated == (0, [f"{added}, 0 conflicts"])
+    assert [tuple(row) for row in raw.run(pair.new, EVENTS)] == [
+        ("ASSIGNED", 6, 18),
+        ("EXTENDED", 1, 3),
+        ("FEEDBACK_GIVEN", 1, 1),
+        ("REOPENED", 1, 2),
+        ("SESSION_CLOSED", 3, None),
+        ("SESSION_CREATED", 6, None),
+        ("SESSION_UPDATED", 2, None),
+        ("SESSION_UPDATED", 4, None),
+        ("SUBMITTED", 2, 5),
+    ]
+    reminders = [(3, "SCHEDULED"), (7, "SCHEDULED"), (9, "SKIPPED")]
+    assert [tuple(row) for row in raw.run(pair.new, REMINDERS)] == reminders
+
+
 # The change here, the change in the old service, and the reported conflict.
 CONFLICTS: dict[str, tuple[str, str, str]] = {
     "a draft": ("saving", "submitting", "1\tsubmitDate, status, score, answers, draft"),
@@ -347,17 +395,29 @@ def test_the_score_of_a_session_is_not_of_a_removed_assignment(pair: Pair) -> No
 
 
 def test_what_is_gone_is_removed_once_and_restored_if_it_is_there_again(pair: Pair) -> None:
+    """Assignment 18 was added here. Nobody is reminded of homework in a session that is gone."""
     pair.import_first()
     before = pair.record()
     raw.run(pair.old, "DELETE FROM assignment WHERE session_id = 5", "DELETE FROM session WHERE id = 5")
+    load(pair.new, [an_assignment(18, 5)])
+    raw.run(pair.new, *map(ADD_REMINDER.format, (17, 18)))
     pair.update(pair.record())
 
     again = pair.update(pair.record())
+    states = raw.run(pair.new, REMINDERS)
     restored = pair.update(before)
 
     assert again == (0, ["0 conflicts"])
+    assert [tuple(row) for row in states] == [(17, "SKIPPED"), (18, "SKIPPED")]
+    assert [tuple(row) for row in raw.run(pair.new, EVENTS)] == [
+        ("ASSIGNED", 5, 17),
+        ("SESSION_CLOSED", 5, None),
+        ("SESSION_UPDATED", 5, None),
+        ("WITHDRAWN", 5, 17),
+    ]
     assert restored == (0, ["1 session changed, 1 assignment changed, 0 conflicts"])
-    assert pair.run("legacy", "reconcile", before)[0] == 0
+    compared = pair.run("legacy", "reconcile", before)[1]
+    assert compared[-2:] == ["only here\tassignment\t18", "1 difference"]
 
 
 def test_a_session_that_is_gone_keeps_its_date_of_closing(pair: Pair) -> None:
@@ -716,18 +776,13 @@ def forget_names(page: Any) -> None:
 
 def test_no_client_is_reminded_of_homework_that_they_submitted_in_the_old_service(pair: Pair) -> None:
     pair.import_first()
-    reminder = (
-        "INSERT INTO reminder (caregiver_id, client_id, assignment_id, remind_date, state) "
-        "SELECT caregiver_id, client_id, id, start_date, 'SCHEDULED' FROM assignment WHERE id = {}"
-    )
-    raw.run(pair.new, *map(reminder.format, (1, 2)))
+    raw.run(pair.new, *map(ADD_REMINDER.format, (1, 2)))
     on(pair, "old", partial(submitting("3"), number=1))
 
     updated = pair.run("import", pair.record(), "--update")
 
     assert updated == (0, ["1 assignment changed, 0 conflicts"])
-    states = "SELECT assignment_id, state FROM reminder ORDER BY assignment_id"
-    assert [tuple(row) for row in raw.run(pair.new, states)] == [(1, "SKIPPED"), (2, "SCHEDULED")]
+    assert [tuple(row) for row in raw.run(pair.new, REMINDERS)] == [(1, "SKIPPED"), (2, "SCHEDULED")]
 
 
 def test_a_page_of_several_people_does_not_show_all_rows_of_each(pair: Pair) -> None:
