@@ -1,8 +1,10 @@
 """Promise: audit records are append-only, and the hash chain shows every other change."""
 
 import asyncio
+from collections.abc import Callable
 from contextlib import AsyncExitStack
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -10,9 +12,11 @@ import pytest
 from app.care.audit import seal
 from app.db.audit.chain import MAX_SEALED, finding_newest, sealing
 from app.db.audit.records import Record, recording
+from app.db.audit.removing import Checkpoint, adding_checkpoint
 from app.db.audit.verifying import Verdict, verifying
 from app.db.drivers.factory import open_database
 from app.db.drivers.interface import DatabaseUnavailable
+from app.db.sql import Steps
 from app.db.tables import AuditActor, Contract
 from tests.callers import run_read, run_write
 from tests.conftest import fresh_database
@@ -293,7 +297,14 @@ def test_records_are_sealed_during_a_vacuum(database_url: str) -> None:
     assert raw.run(database_url, "SELECT last_record_id, record_count FROM audit_seal") == [(2, 2)]
 
 
-def test_a_sealer_has_its_own_limit_of_waiting_for_another_one(database_url: str) -> None:
+@pytest.mark.parametrize(
+    "waiting",
+    [partial(sealing, 0, NOW), partial(adding_checkpoint, Checkpoint(1, 1, "", 1, 1, NOW), NOW)],
+    ids=["another seal", "a removal"],
+)
+def test_a_sealer_has_its_own_limit_of_waiting_for_another_one(
+    database_url: str, waiting: Callable[[], Steps[bool]]
+) -> None:
     """A caregiver who lists audit events waits for it. The connection of the test has no limit."""
     if database_url.startswith("sqlite"):
         pytest.skip("SQLite has no such lock")
@@ -301,7 +312,7 @@ def test_a_sealer_has_its_own_limit_of_waiting_for_another_one(database_url: str
     async def run() -> None:
         async with uncommitted(database_url, sealing(0, NOW)), asyncio.timeout(PATIENCE / 4):
             with pytest.raises(DatabaseUnavailable):
-                async with uncommitted(database_url, sealing(0, NOW)):
+                async with uncommitted(database_url, waiting()):
                     pass
 
     asyncio.run(run())

@@ -8,11 +8,12 @@ from typing import Any
 
 import pytest
 
-from app.db.drivers.interface import location_of
+from app.db.admin.copying import copying, count_rows, locked_source
+from app.db.drivers.interface import location_of, sqlite_path
 from app.db.moments import moment_as_text
 from app.main import create_app
 from app.settings import Settings
-from tests.callers import Gateway, opened
+from tests.callers import Gateway, opened, run_write
 from tests.cli.copies import EVERY_TABLE, copy, run
 from tests.conftest import fresh_database
 from tests.db import raw
@@ -119,6 +120,26 @@ def test_the_counts_are_printed(source: str, target: str) -> None:
         f"{sum(counts.values())} rows copied from {location_of(source)} to {location_of(target)}, "
         "counted and compared"
     )
+
+
+def test_the_progress_counts_each_row_twice(
+    source: str, target: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Once when it is copied and once when it is read back, here in several fetches."""
+    monkeypatch.setattr("app.db.admin.copying.ROWS_PER_FETCH", 2)
+    progress: list[int] = []
+
+    with locked_source(sqlite_path(source)) as connection:
+        count = count_rows(connection)
+        rows = run_write(target, copying(connection, progress.append))
+
+    assert (sum(progress), sum(rows.values())) == (2 * count, count)
+
+
+def test_the_copy_has_statistics_for_the_planner(copied: tuple[str, str]) -> None:
+    [(count,)] = raw.run(copied[0], "SELECT count(*) FROM session")
+
+    assert raw.run(copied[1], "SELECT reltuples FROM pg_class WHERE relname = 'session'") == [(count,)]
 
 
 def test_ids_that_the_target_has_given_are_not_given_again(source: str, target: str) -> None:

@@ -1,5 +1,6 @@
 """Promise: `copy` rejects what it cannot copy completely, in one sentence, and changes nothing."""
 
+import asyncio
 import re
 import sqlite3
 import uuid
@@ -7,12 +8,15 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from click.testing import Result
 
 from app.db.admin.migrate import make_sqlite_file
 from app.db.drivers.interface import location_of, sqlite_path
 from tests.cli.conftest import assert_rejected
 from tests.cli.copies import EVERY_TABLE, copy
 from tests.db import raw
+from tests.db.overlapping import uncommitted, until_blocked
+from tests.db.small_steps import adding
 from tests.every_table import sqlite_rows
 from tests.postgres import create_database, drop_database
 
@@ -47,6 +51,21 @@ def test_a_single_row_in_the_target_rejects_the_copy(source: str, target: str) -
         "rows that a started service writes (legacy_usage, legacy_hour)",
     )
     assert sqlite_rows(target, "session") == []
+
+
+def test_a_row_that_another_process_is_adding_rejects_the_copy(source: str, target: str) -> None:
+    """The copy waits for its transaction."""
+
+    async def copied() -> Result:
+        async with uncommitted(target, adding("Rest")):
+            copying = asyncio.create_task(asyncio.to_thread(copy, source, target))
+            assert await until_blocked(target, copying)
+        return await copying
+
+    result = asyncio.run(copied())
+
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr.startswith("care-gateway: nothing was copied: the target has rows in module; ")
 
 
 def test_tables_of_another_application_reject_the_copy(source: str, postgres: str) -> None:
