@@ -170,7 +170,8 @@ def test_a_difference_is_found_and_nothing_is_kept(source: str, target: str) -> 
         target,
         "CREATE FUNCTION shout() RETURNS trigger LANGUAGE plpgsql AS"
         " $$ BEGIN NEW.title = upper(NEW.title); RETURN NEW; END $$",
-        "CREATE TRIGGER shout BEFORE INSERT ON session FOR EACH ROW EXECUTE FUNCTION shout()",
+        "CREATE TRIGGER shout BEFORE INSERT ON session FOR EACH ROW WHEN (NEW.id = 1)"
+        " EXECUTE FUNCTION shout()",
     )
 
     result = copy(source, target)

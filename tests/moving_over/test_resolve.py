@@ -5,9 +5,10 @@ from functools import partial
 import pytest
 
 from app.db.session_counters import differences
-from tests.callers import run_read
+from tests.callers import load, run_read
 from tests.care.actions import assigning, closing, giving, submitting
 from tests.db import raw
+from tests.factories import a_session, an_assignment
 from tests.moving_over.test_update import CONFLICTS, VERBS, Pair, on, pair, shown
 from tests.moving_over.two_services import rows_of
 
@@ -158,6 +159,28 @@ def test_ids_that_both_services_gave_away_have_a_way_out(pair: Pair) -> None:
     assert rows["assignment", 18] == before["assignment", 18]
     assert rows["assignment", 19] == old["assignment", 19]
     assert rows["assignment", 2] == before["assignment", 2]
+
+
+def test_a_session_whose_id_is_of_another_one_here_stays_what_it_is(pair: Pair) -> None:
+    """Later homework of the session in the old service is none of the session here."""
+    pair.import_first()
+    load(pair.new, [a_session(6, 2, 2)])
+    load(pair.old, [a_session(6, 1, 1)])
+    recording = pair.record()
+    conflict = pair.run("import", recording, "--update")
+    assert resolve(pair, "keep-here", recording, "session:6")[0] == 0
+    before = rows_of(pair.new)
+
+    load(pair.old, [an_assignment(18, 6)])
+    added = pair.run("import", pair.record(), "--update")
+    raw.run(pair.old, "DELETE FROM assignment WHERE session_id = 6", "DELETE FROM session WHERE id = 6")
+    removed = pair.update(pair.record())
+
+    taken = "the id belongs to another row here, caregiverId, clientId"
+    assert conflict == (1, [f"conflict\tsession\t6\t{taken}", "1 conflict"])
+    assert added == (1, ["conflict\tassignment\t18\tsessionId", "1 conflict"])
+    assert removed == (0, ["0 conflicts"])
+    assert rows_of(pair.new) == before
 
 
 def test_several_submissions_with_taken_ids_get_others(pair: Pair) -> None:

@@ -366,6 +366,7 @@ def test_a_submission_that_appears_before_a_known_one_is_a_conflict(pair: Pair) 
 
 def test_what_is_gone_is_listed_and_withdrawn_only_with_the_option(pair: Pair) -> None:
     pair.import_first()
+    raw.run(pair.new, *map(ADD_REMINDER.format, (2, 3)))
     on(pair, "old", partial(withdrawing, number=2))
     recording = pair.record()
 
@@ -378,6 +379,7 @@ def test_what_is_gone_is_listed_and_withdrawn_only_with_the_option(pair: Pair) -
     assert removed == (0, ["removed\tassignment\t2", "1 removed, 0 conflicts"])
     assert pair.run("legacy", "reconcile", recording)[0] == 0
     assert [row[0] for row in raw.run(pair.new, "SELECT kind FROM event")] == ["WITHDRAWN"]
+    assert [tuple(row) for row in raw.run(pair.new, REMINDERS)] == [(2, "SKIPPED"), (3, "SCHEDULED")]
 
 
 def test_the_score_of_a_session_is_not_of_a_removed_assignment(pair: Pair) -> None:
