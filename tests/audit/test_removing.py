@@ -64,7 +64,11 @@ def kind_of(url: str) -> str:
 # --- removing ---------------------------------------------------------------------------------------
 
 
-def test_expired_records_are_removed_and_the_others_verify(aged: str) -> None:
+def test_expired_records_are_removed_and_the_others_verify(
+    aged: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The verification reads the seals and the entries of two clients in several pages."""
+    monkeypatch.setattr("app.db.audit.verifying.PAGE_SIZE", 2)
     [(hash,)] = raw.run(aged, "SELECT hash FROM audit_seal WHERE id = 2")
 
     assert removed(aged, is_dry_run=True) == 5

@@ -198,6 +198,10 @@ INVALID: dict[str, tuple[list[Record], str]] = {
         [DIARY | {"moduleId": 9}, a_module(9)],
         "line 1: moduleId: 9 does not exist before this line",
     ),
+    "a module that gets its id from the database": (
+        [{"kind": "module", "name": "Dreams"}, DIARY | {"moduleId": 3}],
+        "line 2: moduleId: 3 does not exist before this line",
+    ),
     "a duplicate id": ([DIARY, DIARY], "line 2: id: 8 is the id of an earlier line"),
     "a duplicate module id": ([a_module(9), a_module(9)], "line 2: id: 9 is the id of an earlier line"),
     "another kind": ([{"kind": "client", "id": 9}], "line 1: kind is missing, or is not a kind of this file"),

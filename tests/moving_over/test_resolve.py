@@ -115,6 +115,35 @@ def test_nothing_that_was_submitted_is_lost_if_the_old_row_is_taken(pair: Pair) 
     assert shown(rows_of(pair.new), KEY)["feedbackStatus"] == "SUBMITTED"  # type: ignore[index]
 
 
+def test_a_submission_with_an_older_id_than_the_one_here_gets_a_new_one(pair: Pair) -> None:
+    pair.import_first()
+    on(pair, "new", partial(submitting("0"), number=1))
+    raw.run(pair.new, "UPDATE answer_set SET id = 9")
+    on(pair, "old", partial(submitting("1"), number=1))
+
+    resolved = resolve(pair, "take-old", pair.record(), "assignment:1")
+
+    assert resolved == (0, ["1 conflict resolved"])
+    here, there = shown(rows_of(pair.new), KEY), shown(rows_of(pair.old), KEY)
+    assert without_ids(here) == without_ids(there)
+    sets = raw.run(pair.new, "SELECT id, attempt FROM answer_set WHERE assignment_id = 1 ORDER BY id")
+    assert [tuple(row) for row in sets] == [(9, 1), (10, 2)]
+
+
+def test_a_submission_that_both_services_have_is_written_over(pair: Pair) -> None:
+    """Its text was changed here, for example by a command in the database."""
+    on(pair, "old", partial(submitting("3"), number=1))
+    pair.import_first()
+    raw.run(pair.new, "UPDATE answer_set SET answers = '[]'")
+    on(pair, "old", partial(giving("Well done", 7), number=1))
+
+    resolved = resolve(pair, "take-old", pair.record(), "assignment:1")
+
+    assert resolved == (0, ["1 conflict resolved"])
+    assert shown(rows_of(pair.new), KEY) == shown(rows_of(pair.old), KEY)
+    assert raw.run(pair.new, "SELECT count(*) FROM answer_set")[0][0] == 1
+
+
 WAY_OUT = (
     "ids that both services use for different rows; for a submission, `legacy resolve take-old` assigns "
     "another id; enter other rows again in the old service, record, and run `legacy resolve keep-here`:"
