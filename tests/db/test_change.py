@@ -4,14 +4,16 @@ rows that an update removes without a confirmation."""
 from contextlib import nullcontext
 from typing import Any
 
+import orjson
 import pytest
 
-from app.db.interchange.change import ChangeRejected, changing_assignment, changing_row
+from app.db.interchange.change import ChangeRejected, adding_attempts, changing_assignment, changing_row
 from app.db.interchange.merge import Update
 from app.db.interchange.recorded import RecordedRow, StoredRow
-from app.db.interchange.rows import ImportRows
+from app.db.interchange.rows import COLUMNS, ImportRows
+from app.db.tables import AssignmentStatus
 from app.telemetry.wording import OperatorError
-from tests.factories import NOW
+from tests.factories import NOW, an_answer_set, lines
 
 ROWS: dict[str, dict[str, Any]] = {
     "session": {"caregiverId": 1, "clientId": 1, "isClosed": False},
@@ -61,3 +63,56 @@ def test_more_than_20_rows_or_2_percent_of_a_caregiver_need_a_confirmation(
     of_all = f"{sum(one for one, _ in counts)} of {sum(all for _, all in counts):,} rows are gone"
     with pytest.raises(OperatorError, match=of_all) if is_rejected else nullcontext():
         update.check_limit()
+
+
+# The submissions here with their attempts, the one that is shown here; the recorded ones, the shown one of
+# these, and the status; and the attempt afterwards or the reason of the rejection.
+COMPLETE, PENDING = AssignmentStatus.COMPLETE, AssignmentStatus.PENDING
+ATTEMPTS: dict[str, tuple[dict[int, int], int | None, list[int], int | None, str, int | str]] = {
+    "nothing": ({}, None, [], None, PENDING, 1),
+    "complete without answers": ({}, None, [], None, COMPLETE, 1),
+    "the first": ({}, None, [5], 5, COMPLETE, 1),
+    "the first, reopened": ({}, None, [5], None, PENDING, 2),
+    "the known one": ({5: 1}, 5, [5], 5, COMPLETE, 1),
+    "the known one, reopened": ({5: 1}, 5, [5], None, PENDING, 2),
+    "several after earlier attempts": ({5: 3}, 5, [5, 7, 8], 8, COMPLETE, 5),
+    "no answers any more": ({5: 1}, 5, [], None, COMPLETE, "answers"),
+    "no answers, reopened here": ({5: 1}, None, [], None, COMPLETE, 1),
+    "an older one is shown": ({5: 1, 6: 2}, 6, [5], 5, COMPLETE, "answers"),
+    "a new one before a known one": ({5: 1}, 5, [4, 5], 5, COMPLETE, "answers"),
+    "new ones before and after a known one": ({5: 1}, 5, [4, 6], 6, COMPLETE, "answers"),
+    "one of another assignment": (
+        {},
+        None,
+        [99],
+        99,
+        COMPLETE,
+        "the id belongs to another row here, answers",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", ATTEMPTS)
+def test_recorded_submissions_continue_those_that_are_here(case: str) -> None:
+    here, shown, recorded, newest, status, expected = ATTEMPTS[case]
+    collected = ImportRows()
+    collected.known["assignment"][1] = (1, 2)
+    collected.known["answer_set"] |= dict.fromkeys((*here, 99), (1, 2))
+    members = {"bookId": 1, "score": 7, "status": status, "answers": newest and {"id": newest}}
+    records = [orjson.loads(line) for line in lines(an_answer_set(each) for each in recorded)]
+    row = RecordedRow(1, "assignment", 1, 2, members, records)
+    found = StoredRow({"answers": shown and {"id": shown}}, caregiver=1, sets=here)
+
+    if isinstance(expected, str):
+        with pytest.raises(ChangeRejected, match=f"^{expected}$"):
+            adding_attempts(collected, row, found)
+        return
+
+    new = [each for each in recorded if each not in here]
+    last = max(here.values(), default=0)
+    assert adding_attempts(collected, row, found) == expected
+    added = [dict(zip(COLUMNS["answer_set"], each, strict=True)) for each in collected.rows["answer_set"]]
+    assert collected.attempts[1] == (expected, status, 7)
+    assert [(each["id"], each["attempt"]) for each in added] == [
+        (number, last + place) for place, number in enumerate(new, 1)
+    ]
