@@ -10,7 +10,7 @@ from graphql import GraphQLInterfaceType, GraphQLObjectType, get_named_type
 from app.care.budgets import Budget
 from app.care.context import Context, Role, Viewer
 from app.care.subscriptions import get_my_reminders
-from app.db.audit.recorder import MAX_GROUP, AuditRecorder
+from app.db.audit.recorder import GATHER_SECONDS, MAX_GROUP, NOT_RECORDED, AuditRecorder
 from app.db.audit.records import Record
 from app.db.drivers.factory import open_database
 from app.db.drivers.fair_turns import CALLER
@@ -28,6 +28,7 @@ from tests.callers import Caller, Gateway, opened
 from tests.concurrency import ApiCall, send_together
 from tests.db import raw
 from tests.factories import NOW, a_world, an_assignment, starting_with
+from tests.fault_injection import Failing
 from tests.patience import PATIENCE
 from tests.rest_compat.legacy import ASSIGNMENTS, SESSIONS, homework
 
@@ -462,6 +463,55 @@ def test_all_callers_of_a_group_that_cannot_be_stored_get_an_error(database_url:
 
     assert all(isinstance(outcome, Exception) for outcome in outcomes)
     assert work is None  # the next record starts a new task
+
+
+@pytest.mark.sqlite_only
+def test_each_caller_of_a_group_gets_an_error_of_its_own(database_url: str) -> None:
+    """A shared one would collect the tracebacks of all callers."""
+    fault = DatabaseUnavailable("the disk is full")
+    fault.__cause__ = OSError("no space")
+
+    async def keep() -> list[Any]:
+        db = await open_database(database_url)
+        recorder = AuditRecorder(Failing(db, [fault]))
+        outcomes = await asyncio.gather(
+            *(recorder.keep(a_record(number)) for number in range(3)), return_exceptions=True
+        )
+        await db.close()
+        return outcomes
+
+    outcomes = asyncio.run(keep())
+
+    assert len({id(one) for one in (*outcomes, fault)}) == 4
+    assert [(type(one), str(one), one.__cause__) for one in outcomes] == [
+        (DatabaseUnavailable, NOT_RECORDED, fault.__cause__)
+    ] * 3
+
+
+@pytest.mark.sqlite_only
+def test_only_the_group_after_one_of_several_records_waits_for_more(
+    database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sleep, waits = asyncio.sleep, []
+
+    async def observed_sleep(seconds: float) -> None:
+        if seconds:
+            waits.append((len(groups), seconds))
+        await sleep(0)
+
+    async def keep() -> None:
+        db = await open_database(database_url)
+        recorder = AuditRecorder(db)
+        for count in (1, 1, 2, 1, 1):
+            await asyncio.gather(*(recorder.keep(a_record(number)) for number in range(count)))
+            groups.append(count)
+        await db.close()
+
+    groups: list[int] = []
+    monkeypatch.setattr(asyncio, "sleep", observed_sleep)
+    asyncio.run(keep())
+
+    assert waits == [(3, GATHER_SECONDS)]
 
 
 # --- without an audit log ---------------------------------------------------------------------------

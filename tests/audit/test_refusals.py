@@ -3,17 +3,22 @@ only the number is recorded, so that an account cannot fill the disk."""
 
 import asyncio
 import re
+from math import inf
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from app.care.budgets import Budget
 from app.db.audit.recorder import MAX_REJECTIONS, MORE_REFUSALS, AuditRecorder, Rejections
 from app.db.audit.records import Record
+from app.db.drivers.fair_turns import CALLER
+from app.db.drivers.interface import DatabaseUnavailable
 from app.db.tables import AuditActor, Contract
 from app.main import create_app, schema_of_service
 from app.schema.types.scalars import global_id
+from app.server.turns import Turns
 from app.settings import Settings
 from tests.audit.audit_log import audit_rows, audited
 from tests.audit.test_chain import seal_all, verified
@@ -335,6 +340,78 @@ def test_a_rejection_while_the_last_number_is_recorded_is_counted_too(
 
     numbers = [record.about for record in kept if record.operation == MORE_REFUSALS]
     assert numbers == ['[[null,null,{"count":[1]}]]', '[[null,null,{"count":[2]}]]']
+
+
+REJECTED = Record(NOW, AuditActor.CAREGIVER, 1, Contract.GRAPHQL, "session", "NOT_FOUND", "[]", "request")
+
+
+def test_a_number_that_cannot_be_recorded_hides_no_other(caplog: pytest.LogCaptureFixture) -> None:
+    numbers = []
+
+    async def keep(record: Record) -> None:
+        if record.operation == MORE_REFUSALS:
+            if record.actor_id == 1:
+                raise DatabaseUnavailable
+            numbers.append((record.actor_id, record.about))
+
+    async def work() -> set[asyncio.Task[Any]]:
+        rejections = Rejections(keep)
+        for viewer in (1, 2):
+            for _ in range(MAX_REJECTIONS + 2):
+                await rejections.keep(REJECTED._replace(actor_id=viewer))
+        await rejections.close()
+        await asyncio.sleep(0)
+        return asyncio.all_tasks()
+
+    left = asyncio.run(work())
+
+    assert numbers == [(2, '[[null,null,{"count":[2]}]]')]
+    assert caplog.messages == ["2 refusals could not be recorded: DatabaseUnavailable"]
+    assert len(left) == 1  # the one that runs this
+
+
+def test_a_database_that_does_not_answer_delays_the_shutdown_for_a_short_time_only(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("app.db.audit.recorder.SHUTDOWN_SECONDS", 0)
+
+    async def keep(record: Record) -> None:
+        if record.operation == MORE_REFUSALS:
+            await asyncio.Event().wait()
+
+    async def work() -> None:
+        rejections = Rejections(keep)
+        for _ in range(MAX_REJECTIONS + 1):
+            await rejections.keep(REJECTED)
+        async with asyncio.timeout(PATIENCE):
+            await rejections.close()
+
+    asyncio.run(work())
+
+
+def test_the_last_number_does_not_wait_for_the_turn_of_the_first_viewer(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("app.db.audit.recorder.WINDOW_SECONDS", 0)
+    recorded = asyncio.Event()
+
+    async def keep(record: Record) -> None:
+        if record.operation == MORE_REFUSALS:
+            recorded.set()
+
+    async def work() -> None:
+        asyncio.get_running_loop().set_task_factory(Turns().create_task)
+        busy = Budget()
+        busy.seconds_owed = inf  # it has no turn
+        rejections = Rejections(keep)
+        CALLER.state = {"budget": busy}
+        for _ in range(MAX_REJECTIONS + 1):
+            await rejections.keep(REJECTED)
+        CALLER.state = None
+        async with asyncio.timeout(PATIENCE):
+            await recorded.wait()
+
+    asyncio.run(work())
 
 
 # --- finding attempts -------------------------------------------------------------------------------
