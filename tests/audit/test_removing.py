@@ -86,13 +86,18 @@ def test_expired_records_are_removed_and_the_others_verify(
 
 
 def test_a_later_removal_continues_after_the_checkpoint(aged: str) -> None:
+    """The last seals of both removals can be compared, and the one that remains is verified from there."""
+    seals = dict(raw.run(aged, "SELECT id, hash FROM audit_seal WHERE id IN (2, 3)"))
     removed(aged)
 
     assert removed(aged, PERIOD._replace(audit=29)) == 4
 
-    verdict = verified(aged)
+    verdict = verified(aged, seals)
     assert (verdict.faults, [one.seal_id for one in verdict.removed]) == ([], [2, 3])
     assert remaining(aged) == ([*range(10, 15)], [4, 5, 6], [10, 11, 12])
+    assert verified(aged, {2: seals[3]}).faults == ["seal 2 differs from the noted hash"]
+    raw.run(aged, *GUARDS[kind_of(aged)], "DELETE FROM audit_seal WHERE id > 4")
+    assert run_read(aged, verifying_tail()).faults == []
 
 
 def test_nothing_is_removed_without_a_period(aged: str) -> None:
@@ -271,8 +276,11 @@ def test_a_checkpoint_without_its_seal_is_rejected(aged: str, seal: int, record:
         raw.run(aged, a_checkpoint(seal, record, hash))
 
 
-def test_a_removal_without_an_audit_record_is_found(aged: str) -> None:
+@pytest.mark.parametrize("is_first", [True, False], ids=["the first", "after one with a record"])
+def test_a_removal_without_an_audit_record_is_found(aged: str, is_first: bool) -> None:
     """Anyone with write access can add a checkpoint and then remove the records before it."""
+    if not is_first:
+        removed(aged)
     raw.run(aged, a_checkpoint(3, 9, OF_SEAL_3), "DELETE FROM audit_record WHERE id <= 9")
     raw.run(aged, "DELETE FROM audit_entry WHERE record_id <= 9", "DELETE FROM audit_seal WHERE id <= 3")
 

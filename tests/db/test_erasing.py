@@ -19,7 +19,7 @@ from tests.callers import load, run_read, run_write
 from tests.database_rows import Row, Stored, all_rows
 from tests.db import raw
 from tests.db.overlapping import uncommitted, until_blocked
-from tests.db.small_steps import with_database
+from tests.db.small_steps import running, with_database
 from tests.factories import DAY, NOW, a_caregiver, a_client, a_session, a_world, starting_with
 from tests.lifecycle import PRIVATE, load_one_client, one_client
 
@@ -201,6 +201,24 @@ def test_a_concurrent_assignment_is_made_before_the_erasure_or_rejected(database
     assert raw.run(database_url, "SELECT count(*) FROM reminder WHERE state = 'SCHEDULED'") == [(0,)]
     events = "SELECT session_id, count(*) FROM event WHERE kind = 'CLIENT_ERASED' GROUP BY 1 ORDER BY 1"
     assert raw.run(database_url, events) == [(1, 1), (2, 1), (3, 1)]
+
+
+@pytest.mark.parametrize("kind", ["postgresql"], indirect=True)
+def test_a_change_with_an_idempotency_key_waits_for_an_erasure(database_url: str) -> None:
+    """Its response is stored after it is committed, and would otherwise keep data of the client."""
+    load(database_url, one_client())
+    claim = (
+        "INSERT INTO idempotency_key (role, viewer_id, contract, key, fingerprint, result, moment)"
+        " VALUES ('CAREGIVER', 1, 'GRAPHQL', 'key 1', 'f', '[1]', now())"
+    )
+
+    async def use(db: Database) -> None:
+        async with uncommitted(database_url, erasing(1, NOW)):
+            claimed = asyncio.create_task(db.write(running(claim)))
+            assert await until_blocked(database_url, claimed)
+        await claimed
+
+    with_database(database_url, use)
 
 
 # By identifier: a caregiver without a relationship; by id: a caregiver of the client.
