@@ -183,6 +183,8 @@ def test_an_interrupted_removal_verifies_and_the_next_run_finishes_it(
         await db.close()
 
     asyncio.run(run())
+    with pytest.raises(Exception, match="the audit trail is only added to"):
+        raw.run(aged, "DELETE FROM audit_record WHERE id >= 4")  # also of later ones
     seal_all(aged)
     between, verdict = remaining(aged), verified(aged)
     monkeypatch.undo()
@@ -248,6 +250,18 @@ def test_the_database_rejects_changes_after_the_checkpoint(aged: str, change: st
         raw.run(aged, change)
 
     assert (remaining(aged), verified(aged).faults) == (before, [])
+
+
+@pytest.mark.parametrize("kind", ["postgresql"], indirect=True)
+def test_no_table_of_the_audit_log_can_be_truncated(aged: str) -> None:
+    removed(aged)
+    before = remaining(aged)
+
+    for table in ("audit_record", "audit_seal", "audit_entry", "audit_checkpoint"):
+        with pytest.raises(Exception, match="the audit trail is only added to"):
+            raw.run(aged, f"TRUNCATE {table}")
+
+    assert (remaining(aged), len(verified(aged).removed)) == (before, 1)
 
 
 def a_checkpoint(seal: int, record: int, hash: str) -> str:

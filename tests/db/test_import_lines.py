@@ -10,7 +10,7 @@ import pytest
 
 from app.db.interchange.import_format import LineRejected
 from app.db.interchange.load import ImportRejected
-from app.db.interchange.rows import ImportRows
+from app.db.interchange.rows import ImportRows, ParentRejected
 from tests.callers import load
 from tests.db import raw
 from tests.factories import (
@@ -206,6 +206,22 @@ def test_a_line_that_contradicts_itself_or_an_earlier_line_is_rejected(
     stored: ImportRows, record: Record, sentence: str
 ) -> None:
     assert rejection(stored, record) == sentence
+
+
+def test_lines_that_refer_to_a_stored_row_are_checked_although_a_line_with_its_id_is_invalid(
+    stored: ImportRows,
+) -> None:
+    """Lines that refer to the row of an invalid line are not reported."""
+    collected = deepcopy(stored)
+    for record, reported in (
+        (a_caregiver(1, name=None), "name: "),
+        (a_session(NEW, caregiver=1, client=77), "clientId: 77 does not exist before this line"),
+        (a_caregiver(NEW, name=None), "name: "),
+        (a_session(NEW, caregiver=NEW, client=77), ""),
+    ):
+        with pytest.raises(LineRejected, match=f"^{reported}") as rejected:
+            collected.add_line(next(lines([record])))
+        assert (type(rejected.value) is ParentRejected) == (reported == "")
 
 
 # --- through the database -------------------------------------------------------------------------
