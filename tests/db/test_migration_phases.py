@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from alembic.runtime.migration import MigrationContext
 from click.testing import CliRunner, Result
 from sqlalchemy import Connection, inspect
 
@@ -82,26 +83,45 @@ def test_the_command_names_the_step_that_is_left(database_url: str) -> None:
 
 
 @pytest.mark.usefixtures("next_program")
-def test_tables_are_not_contracted_before_they_are_expanded(database_url: str) -> None:
+@pytest.mark.parametrize("version", [None, OWN], ids=["no tables", "not expanded"])
+def test_tables_are_not_contracted_before_they_are_expanded(database_url: str, version: str | None) -> None:
+    if version is None:
+        start_at(database_url, None)
     message = f"the tables are not those of version {NEXT} yet; run `care-gateway migrate --expand` first"
     with pytest.raises(DatabaseError, match=f"^{re.escape(message)}$"):
         asyncio.run(migrate(database_url, Phase.CONTRACT))
 
-    assert stored(database_url) == OWN
+    assert with_connection(database_url, current_revision) == version
+
+
+def current_revision(connection: Connection) -> str | None:
+    return MigrationContext.configure(connection).get_current_revision()
+
+
+@pytest.mark.usefixtures("next_program")
+def test_a_migration_that_fails_changes_nothing(database_url: str) -> None:
+    """Also the migrations before it."""
+    contraction = module.FOLDER / "versions" / f"{NEXT}c_last_outcome.py"
+    contraction.write_text(f"{CONTRACT}    raise RuntimeError('no space')\n")
+
+    with pytest.raises(RuntimeError, match="no space"):
+        asyncio.run(migrate(database_url))
+
+    assert (stored(database_url), columns(database_url)) == (OWN, {"last_answer"})
 
 
 @pytest.mark.usefixtures("next_program")
 def test_an_expansion_skips_no_version(database_url: str) -> None:
-    start_at(database_url, "0011")
+    start_at(database_url, "0012")
 
     message = (
-        f"the tables are of version 0011, whose processes do not serve version {NEXT}: first "
+        f"the tables are of version 0012, whose processes do not serve version {NEXT}: first "
         "upgrade to the version between, or stop all processes and run `care-gateway migrate`"
     )
     with pytest.raises(DatabaseError, match=f"^{re.escape(message)}$"):
         asyncio.run(migrate(database_url, Phase.EXPAND))
 
-    assert stored(database_url) == "0011"
+    assert stored(database_url) == "0012"
 
 
 @pytest.mark.usefixtures("next_program")

@@ -27,7 +27,7 @@ from app.db.admin.migrate import (
     upgrade,
 )
 from app.db.admin.tombstones import Mark, reading_tombstones
-from app.db.drivers.interface import DatabaseError
+from app.db.drivers.interface import DatabaseError, sqlite_path
 from app.db.tables import TombstoneState, table_of
 from tests.callers import load, run_read
 from tests.db import raw
@@ -311,6 +311,14 @@ def test_a_new_sqlite_file_is_private_and_uses_a_write_ahead_log(tmp_path: Path)
     assert path.stat().st_mode & 0o777 == 0o600
     with closing(sqlite3.connect(path)) as connection:
         assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+
+
+def test_a_file_that_others_may_read_becomes_private(sqlite_copy: str) -> None:
+    sqlite_path(sqlite_copy).chmod(0o644)
+
+    asyncio.run(migrate(sqlite_copy))
+
+    assert sqlite_path(sqlite_copy).stat().st_mode & 0o777 == 0o600
 
 
 def test_a_new_folder_and_a_new_file_are_private_from_the_start(
