@@ -7,10 +7,19 @@ from typing import Any
 import orjson
 import pytest
 
-from app.db.interchange.change import ChangeRejected, adding_attempts, changing_assignment, changing_row
+from app.db.interchange.change import (
+    CHANGE_ROW,
+    CHANGEABLE,
+    DROP_DRAFTS,
+    ChangeRejected,
+    adding_attempts,
+    changing_assignment,
+    changing_row,
+)
 from app.db.interchange.merge import Update
 from app.db.interchange.recorded import RecordedRow, StoredRow
 from app.db.interchange.rows import COLUMNS, ImportRows
+from app.db.statements.assignments import SKIP_REMINDERS
 from app.db.tables import AssignmentStatus
 from app.telemetry.wording import OperatorError
 from tests.factories import NOW, an_answer_set, lines
@@ -36,6 +45,21 @@ def test_a_row_with_another_parent_is_refused(kind: str, member: str) -> None:
 
     with pytest.raises(ChangeRejected, match=f"^the id belongs to another row here, {member}$"):
         next(CHANGING[kind](ImportRows(), row, StoredRow(ROWS[kind], caregiver=1)))
+
+
+def test_a_draft_ends_with_a_recorded_submission_whose_answers_are_on_no_page() -> None:
+    members = {
+        **dict.fromkeys(CHANGEABLE["assignment"]),
+        **ROWS["assignment"],
+        "status": "COMPLETE",
+        "score": 0,
+    }
+    row = RecordedRow(1, "assignment", 1, 1, members, [])
+    found = StoredRow({**ROWS["assignment"]}, caregiver=1, has_draft=True)
+
+    changes = [statement for statement, _ in changing_assignment(ImportRows(), row, found)]
+
+    assert changes == [CHANGE_ROW["assignment"], SKIP_REMINDERS, DROP_DRAFTS]
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """Erasing removes a client's names, texts and answers; numbers, dates and the audit log stay."""
 
 import asyncio
+import re
 from datetime import timedelta
 from typing import Any
 
@@ -10,9 +11,9 @@ from app.care.errors import NotFound, NotRunning
 from app.care.homework import Homework, assigning
 from app.care.new_sessions import NewSession, opening
 from app.db.admin.accounts import AccountRejected
-from app.db.admin.erasing import Erased, Named, erasing, finding_client
+from app.db.admin.erasing import Erased, Named, clean, erasing, finding_client
 from app.db.drivers.factory import open_database
-from app.db.drivers.interface import Database
+from app.db.drivers.interface import Database, DatabaseError
 from app.db.reader.selection import AccessScope
 from app.db.session_counters import differences
 from tests.callers import load, run_read, run_write
@@ -219,6 +220,23 @@ def test_a_change_with_an_idempotency_key_waits_for_an_erasure(database_url: str
         await claimed
 
     with_database(database_url, use)
+
+
+@pytest.mark.parametrize("kind", ["postgresql"], indirect=True)
+def test_a_connection_that_is_lost_while_the_files_are_cleaned_is_reported(
+    database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def lose(url: str) -> None:
+        raise ConnectionResetError(104, "Connection reset by peer")
+
+    monkeypatch.setattr("app.db.admin.erasing.connect_postgres", lose)
+
+    message = (
+        "the client is erased, but the database files still contain the old data "
+        "([Errno 104] Connection reset by peer); run `care-gateway erase --id 1` again"
+    )
+    with pytest.raises(DatabaseError, match=f"^{re.escape(message)}$"):
+        asyncio.run(clean(database_url, 1))
 
 
 # By identifier: a caregiver without a relationship; by id: a caregiver of the client.
