@@ -222,9 +222,8 @@ def test_a_change_with_an_idempotency_key_waits_for_an_erasure(database_url: str
     with_database(database_url, use)
 
 
-@pytest.mark.parametrize("kind", ["postgresql"], indirect=True)
 def test_a_connection_that_is_lost_while_the_files_are_cleaned_is_reported(
-    database_url: str, monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     async def lose(url: str) -> None:
         raise ConnectionResetError(104, "Connection reset by peer")
@@ -236,7 +235,7 @@ def test_a_connection_that_is_lost_while_the_files_are_cleaned_is_reported(
         "([Errno 104] Connection reset by peer); run `care-gateway erase --id 1` again"
     )
     with pytest.raises(DatabaseError, match=f"^{re.escape(message)}$"):
-        asyncio.run(clean(database_url, 1))
+        asyncio.run(clean("postgresql://care@127.0.0.1/care", 1))
 
 
 # By identifier: a caregiver without a relationship; by id: a caregiver of the client.
