@@ -143,7 +143,8 @@ def test_lines_may_be_in_any_order_after_the_lines_they_refer_to(database_url: s
     records = [
         a_module(), a_book(), a_client(), a_caregiver(),
         a_session(1), an_assignment(1), an_answer_set(1, 1, saveType="DRAFT"),
-        a_book(2), a_caregiver(2, userName=None), a_caregiver(3, userName=None), a_session(2, caregiver=2), an_assignment(2, 2, book=2),
+        a_book(2), a_caregiver(2, userName=None), a_caregiver(3, userName=None),
+        a_session(2, caregiver=2), an_assignment(2, 2, book=2),
     ]  # fmt: skip
 
     load(database_url, records)
