@@ -1,17 +1,24 @@
 """Promise: `demo` loads its data only into an empty database, and only in development."""
 
+from datetime import timedelta
 from pathlib import Path
 
+import orjson
 import pytest
 
-from app.db.admin.demo import CAREGIVER, CLIENT
+from app.db.admin.demo import CAREGIVER, CLIENT, MEETINGS, demo_lines
 from app.db.admin.migrate import newest_version, stored_version
 from app.db.interchange.load import reading_users
+from app.db.moments import moment_as_text
 from app.settings import Settings
 from tests.callers import load, run_read
 from tests.cli.conftest import Command, assert_rejected
 from tests.db import raw
-from tests.factories import a_caregiver
+from tests.factories import HOUR, NOW, a_caregiver
+
+SECOND = timedelta(seconds=1)
+KINDS = ("book", "session", "assignment", "answer_set")
+YES_NO = ("true", "false")
 
 
 def test_demo_loads_its_data_once(command: Command, settings: Settings) -> None:
@@ -25,6 +32,42 @@ def test_demo_loads_its_data_once(command: Command, settings: Settings) -> None:
     assert f"caregiver\t1\t{CAREGIVER}\tenabled" in accounts
     assert f"client\t1\t{CLIENT}\tenabled" in accounts
     assert command("verify").stdout == "0 differences\n"
+
+
+@pytest.mark.sqlite_only
+def test_the_demo_data_is_consistent_with_itself() -> None:
+    """The dates are relative to a full hour, the scores are those of the answers, and no list is empty."""
+    records = [orjson.loads(line) for line in demo_lines(NOW + HOUR - SECOND)]
+    of = {kind: {each["id"]: each for each in records if each["kind"] == kind} for kind in KINDS}
+    weights = {
+        (question["text"], option): weight
+        for book in of["book"].values()
+        for question in book["questions"]
+        for option, weight in zip(question["options"] or YES_NO, question.get("weights", ()), strict=False)
+    }
+    now = moment_as_text(NOW)
+    assert records == [orjson.loads(line) for line in demo_lines(NOW)]
+
+    scores = {
+        each["assignmentId"]: sum(
+            weights.get((one["questionText"], one["answer"]), 0) for one in each["answers"]
+        )
+        for each in of["answer_set"].values()
+    }
+    submitted = {each["assignmentId"]: each["submitDate"] for each in of["answer_set"].values()}
+    complete = [each for each in of["assignment"].values() if each["status"] == "COMPLETE"]
+    assert {each["id"]: each["score"] for each in complete} == scores == {1: 0, 2: 60, 5: 80}
+    assert {each["id"]: each["submitDate"] for each in complete} == submitted
+    own = [each for each in of["session"].values() if each["clientId"] == 1]
+    closed = sum(each["isClosed"] for each in own)
+    future = sum(each["startDate"] > now for each in own)
+    assert (closed, future, len(own) - closed - future) == (MEETINGS, 1, 2)
+    for each in of["session"].values():
+        assert each["createDate"] < each["startDate"] < (each["closeDate"] or "9")
+    for each in of["assignment"].values():
+        session = of["session"][each["sessionId"]]
+        assert session["createDate"] < each["assignDate"] < each["startDate"] < each["endDate"]
+        assert each["startDate"] < (each["submitDate"] or "9") and session["startDate"] < each["startDate"]
 
 
 @pytest.mark.sqlite_only

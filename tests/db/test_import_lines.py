@@ -87,6 +87,11 @@ def test_the_lines_that_the_cases_below_change_are_valid(stored: ImportRows, kin
     assert rejection(stored, VALID[kind]) is None
 
 
+def test_a_client_may_have_the_identifier_that_its_erasure_has_set(stored: ImportRows) -> None:
+    """In another service."""
+    assert rejection(stored, a_client(NEW, opptId=f"erased-{NEW}")) is None
+
+
 def members(kind: str, valid: Record) -> Iterator[Case]:
     for member in REQUIRED[kind]:
         yield {name: value for name, value in valid.items() if name != member}, f"{member}: Field required"

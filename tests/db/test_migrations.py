@@ -266,6 +266,19 @@ def test_a_second_migrate_waits_for_the_first_and_finds_nothing_to_do(
     assert run_read(database_url, stored_version()) == newest_version()
 
 
+def test_a_migration_locks_a_sqlite_database_from_its_beginning(sqlite_copy: str) -> None:
+    """Otherwise two migrations would find the same version."""
+
+    async def look() -> None:
+        with closing(sqlite3.connect(sqlite_path(sqlite_copy), timeout=0)) as other:
+            async with connected(sqlite_copy):
+                with pytest.raises(sqlite3.OperationalError, match="database is locked"):
+                    other.execute("BEGIN IMMEDIATE")
+            other.execute("BEGIN IMMEDIATE")
+
+    asyncio.run(look())
+
+
 def test_a_newer_database_is_not_migrated(database_url: str) -> None:
     raw.run(database_url, "UPDATE alembic_version SET version_num = '9999'")
 

@@ -284,6 +284,20 @@ def test_every_difference_can_be_resolved(pair: Pair) -> None:
     assert sets[0][0] == 1  # as an earlier attempt
 
 
+def test_a_row_that_was_deleted_here_is_added_only_if_the_old_one_is_taken(pair: Pair) -> None:
+    pair.import_first()
+    raw.run(pair.new, "DELETE FROM assignment WHERE id = 17")
+    raw.run(pair.old, "UPDATE assignment SET start_date = assign_date WHERE id = 17")
+    recording = pair.record()
+
+    updated = pair.run("import", recording, "--update")
+    taken = resolve(pair, "take-old", recording, "assignment:17")
+
+    assert updated == (1, ["conflict\tassignment\t17\tremoved here", "1 conflict"])
+    assert taken == (0, ["1 conflict resolved"])
+    assert pair.run("legacy", "reconcile", recording)[0] == 0
+
+
 def test_a_row_that_only_this_service_has_can_be_removed(pair: Pair) -> None:
     pair.import_first()
     on(pair, "new", partial(assigning, number=1))
