@@ -202,12 +202,16 @@ def test_a_second_import_may_refer_to_stored_rows(database_url: str) -> None:
     assert raw.run(database_url, "SELECT caregiver_id, client_id FROM answer_set WHERE id = 9") == [(1, 1)]
 
 
-def test_a_score_of_0_counts_for_a_test_that_is_stored(database_url: str) -> None:
-    load(database_url, [*a_world(), a_book(8, isTest=True), a_book(9)])
+@pytest.mark.parametrize("is_stored", [True, False], ids=["stored", "in the same file"])
+def test_a_score_of_0_counts_for_a_test(database_url: str, is_stored: bool) -> None:
+    books = [a_book(8, isTest=True), a_book(9)]
+    stored, given = (books, []) if is_stored else ([], books)
+    load(database_url, [*a_world(), *stored])
 
     load(
         database_url,
         [
+            *given,
             *(a_complete_assignment(number, session=1, book=number, score=0) for number in (8, 9)),
             *(an_answer_set(number, assignment=number) for number in (8, 9)),
         ],

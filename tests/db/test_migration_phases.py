@@ -18,6 +18,8 @@ from app.db.admin.migrate import FOLDER, Phase, migrate, newest_version, serves,
 from app.db.drivers.interface import DatabaseError, location_of
 from tests.callers import run_read
 from tests.db.next_version import CONTRACT, EXPAND, NEXT, add_migrations
+from tests.db.overlapping import uncommitted, until_blocked
+from tests.db.small_steps import running
 from tests.db.test_migrations import start_at, with_connection
 
 OWN = newest_version()
@@ -139,6 +141,23 @@ def test_an_expansion_gives_up_soon_if_a_table_is_locked(
 
     assert "lock timeout" in with_connection(database_url, expand_beside)
     assert stored(database_url) == OWN
+
+
+@pytest.mark.usefixtures("next_program")
+@pytest.mark.parametrize("kind", ["postgresql"], indirect=True)
+def test_a_contraction_waits_for_a_locked_table(database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    asyncio.run(migrate(database_url, Phase.EXPAND))
+    monkeypatch.setattr(module, "LOCK_SECONDS", 0.001)
+
+    async def contract_beside() -> None:
+        async with uncommitted(database_url, running("LOCK TABLE delivery IN ACCESS SHARE MODE")):
+            contracted = asyncio.create_task(migrate(database_url, Phase.CONTRACT))
+            assert await until_blocked(database_url, contracted)
+        await contracted
+
+    asyncio.run(contract_beside())
+
+    assert columns(database_url) == {"last_outcome"}
 
 
 @pytest.mark.parametrize(

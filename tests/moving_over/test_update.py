@@ -382,6 +382,18 @@ def test_what_is_gone_is_listed_and_withdrawn_only_with_the_option(pair: Pair) -
     assert [tuple(row) for row in raw.run(pair.new, REMINDERS)] == [(2, "SKIPPED"), (3, "SCHEDULED")]
 
 
+@pytest.mark.sqlite_only
+def test_a_session_that_the_old_service_reopened_gets_its_homework(pair: Pair) -> None:
+    on(pair, "old", partial(closing, number=4))
+    pair.import_first()
+    raw.run(pair.old, "UPDATE session SET is_closed = FALSE, close_date = NULL WHERE id = 4")
+    on(pair, "old", partial(assigning, number=4))
+
+    updated = pair.run("import", pair.record(), "--update")
+
+    assert updated == (0, ["1 assignment added, 1 session changed, 0 conflicts"])
+
+
 def test_the_score_of_a_session_is_not_of_a_removed_assignment(pair: Pair) -> None:
     """A submission of a later assignment was removed. The earlier assignment is submitted afterwards."""
     on(pair, "old", partial(submitting("3"), number=2))
