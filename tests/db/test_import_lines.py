@@ -58,6 +58,7 @@ NESTED = {
     "assignment": ("reminders", {"remindDate": NOW, "state": "SENT"}),
     "answer_set": ("answers", {"questionText": "How?", "answer": "Well"}),
 }
+RANGES = {"attempt": (1, 1_000_000), "score": (0, 2**31 - 1), "revision": (1, 1_000_000)}
 ENUMS = {"status", "feedbackStatus", "saveType"}
 
 Case = tuple[Any, str]  # the line, and the beginning of the message
@@ -121,15 +122,16 @@ def values(valid: Record) -> Iterator[Case]:
         elif isinstance(value, datetime):
             for wrong in (
                 "", "soon", "2026-11-21", "2026-11-21T09:00:00", "2026-02-30T09:00:00Z",
-                "0001-01-01T00:00:00+14:00", "1700000000", 1_700_000_000, True,
+                "0001-01-01T00:00:00+14:00", "1899-12-31T23:59:59Z", "2999-12-31T23:00:00-01:00",
+                "1700000000", 1_700_000_000, True,
             ):  # fmt: skip
                 yield valid | {member: wrong}, f"{member}: must be a moment like 2026-11-21T09:00:00Z"
         elif isinstance(value, str) and member != "kind":
             yield valid | {member: "a\0b"}, f"{member}: must not contain NUL"
             yield valid | {member: 5}, f"{member}: Input should be a valid string"
-    for member, least in {"attempt": 1, "score": 0, "revision": 1}.items():
+    for member, (least, most) in RANGES.items():
         if member in valid:
-            for number in (2**31, least - 1, True, 1.5, "1"):
+            for number in (most + 1, least - 1, True, 1.5, "1"):
                 yield valid | {member: number}, f"{member}: Input should be "
 
 

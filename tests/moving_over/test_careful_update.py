@@ -97,15 +97,19 @@ def test_people_without_tokens_lose_nothing(moved: Move, monkeypatch: pytest.Mon
 
 
 def test_an_older_recording_is_refused(move: Move) -> None:
-    first, second = move.record(), move.record()
+    """One that began when the newest one ended is not older."""
+    first, second, third = move.record(), move.record(), move.record()
     rewrite(first, "2026-11-01T10:00:00Z")
     rewrite(second, "2026-11-02T10:00:00Z")
+    rewrite(second, "2026-11-02T09:00:00Z", 1)
+    rewrite(third, "2026-11-03T10:00:00Z")
+    rewrite(third, "2026-11-02T10:00:00Z", 1)
     assert move.run("import", second).exit_code == 0
 
-    repeated = move.lines("import", second, "--update")
+    repeated = [move.lines("import", each, "--update") for each in (second, third)]
     older = move.run("import", first, "--update")
 
-    assert repeated == (0, ["0 conflicts"])
+    assert repeated == [(0, ["0 conflicts"])] * 2
     assert (older.exit_code, older.stderr.splitlines()[-1]) == (
         2,
         "care-gateway: this recording began 2026-11-01 10:00:00 UTC, before the end of one that was imported "

@@ -216,7 +216,8 @@ EVENTS = "SELECT kind, session_id, assignment_id FROM event ORDER BY kind, sessi
 REMINDERS = "SELECT assignment_id, state FROM reminder ORDER BY assignment_id"
 
 
-def test_each_change_of_the_old_service_has_its_event(pair: Pair) -> None:
+def test_each_change_of_the_old_service_has_its_event(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("app.db.interchange.recorded.BATCH", 3)  # rows of one kind, of which there are more
     on(pair, "old", *(partial(submitting("3"), number=each) for each in (1, 2)), partial(closing, number=4))
     pair.import_first()
     raw.run(pair.new, *map(ADD_REMINDER.format, (3, 7, 9)))
