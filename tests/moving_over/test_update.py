@@ -384,6 +384,21 @@ def test_what_is_gone_is_listed_and_withdrawn_only_with_the_option(pair: Pair) -
 
 
 @pytest.mark.sqlite_only
+def test_of_homework_that_is_gone_a_draft_is_kept_and_a_withdrawal_is_not_repeated(pair: Pair) -> None:
+    pair.import_first()
+    on(pair, "new", partial(saving("1"), number=1), partial(withdrawing, number=2))
+    before, events = rows_of(pair.new), raw.run(pair.new, EVENTS)
+    on(pair, "old", *(partial(withdrawing, number=each) for each in (1, 2)))
+    recording = pair.record()
+
+    updated = [pair.update(recording) for _ in range(2)]
+
+    gone = "conflict\tassignment\t1\tgone from the old service, changed here"
+    assert updated == [(1, [gone, "1 conflict"])] * 2
+    assert (rows_of(pair.new), raw.run(pair.new, EVENTS)) == (before, events)
+
+
+@pytest.mark.sqlite_only
 def test_a_session_that_the_old_service_reopened_gets_its_homework(pair: Pair) -> None:
     on(pair, "old", partial(closing, number=4))
     pair.import_first()
