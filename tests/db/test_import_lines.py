@@ -7,8 +7,9 @@ from datetime import datetime
 from typing import Any
 
 import pytest
+from pydantic import ValidationError
 
-from app.db.interchange.import_format import LineRejected
+from app.db.interchange.import_format import AssignmentLine, LineRejected, mistakes_in
 from app.db.interchange.load import ImportRejected
 from app.db.interchange.rows import ImportRows, ParentRejected
 from tests.callers import load
@@ -176,6 +177,40 @@ def test_a_line_of_an_unknown_kind_is_rejected(stored: ImportRows, kind: Any) ->
     sentence = "kind is missing, or is not a kind of this file"
     assert rejection(stored, a_caregiver(NEW, kind=kind)) == sentence
     assert rejection(stored, {"id": 1}) == sentence
+
+
+STATUS = "Input should be 'PENDING' or 'COMPLETE'"
+MISTAKES: dict[str, tuple[Record, str]] = {
+    "classes": (
+        {"id": "JONAS", "endDate": None, "status": 1, "attempt": 1.5, "score": True, "reminders": {}},
+        "id is text: Input should be a valid integer; "
+        f"status is a number: {STATUS}; "
+        "attempt is a decimal number: Input should be a valid integer; "
+        "score is a flag: Input should be a valid integer; "
+        "reminders is an object or a list: Input should be a valid array",
+    ),
+    "nothing": ({"bookId": None}, "bookId is null: Input should be a valid integer"),
+    "a state": ({"status": "EXPIRED"}, f"status is EXPIRED: {STATUS}"),
+    "a text after a state": ({"status": "EXPIRED for Jonas"}, f"status is text: {STATUS}"),
+    "a part": ({"reminders": [{}]}, "reminders[0].remindDate is missing: Field required"),
+    "several members": (
+        {"submitDate": NOW.isoformat()},
+        "status COMPLETE requires submitDate and vice versa",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", MISTAKES)
+def test_all_mistakes_are_named_without_the_values(case: str) -> None:
+    """The values may be personal data."""
+    changed, expected = MISTAKES[case]
+    moments = {name: NOW.isoformat() for name in ("assignDate", "startDate")}
+    line = {"kind": "assignment", "id": 1, "sessionId": 1, "bookId": 1, **moments, **changed}
+
+    with pytest.raises(ValidationError) as invalid:
+        AssignmentLine.model_validate_json(json.dumps(line))
+
+    assert mistakes_in(invalid.value) == expected
 
 
 COMPLETE = "status COMPLETE requires submitDate and vice versa"

@@ -203,19 +203,20 @@ def newest_ids(url: str) -> dict[str, int]:
 
 @on_postgresql
 def test_an_id_that_the_service_takes_during_an_import_is_reported(database_url: str) -> None:
-    """The service has given the id to homework that is not committed yet."""
+    """The service has given the id to homework that is not committed yet, and the one before to no row."""
     before = raw.run(database_url, "SELECT max(id) FROM assignment")[0][0]
+    raw.run(database_url, "SELECT nextval('assignment_id_seq')")
     records = [an_assignment(before + number, session=4) for number in (1, 2, 3)]
 
     with pytest.raises(DatabaseError) as raised:
         with_database(database_url, importing_while_uncommitted(database_url, homework_in(1), records))
 
     assert str(raised.value) == (
-        f"assignment {before + 1} was added by another process meanwhile; nothing was imported: import "
+        f"assignment {before + 2} was added by another process meanwhile; nothing was imported: import "
         "again, or stop the service first"
     )
-    assert raw.run(database_url, "SELECT max(id) FROM assignment") == [(before + 2,)]  # the homework
-    with pytest.raises(ImportRejected, match=f"line 1: id: {before + 1} exists already"):
+    assert raw.run(database_url, "SELECT max(id) FROM assignment") == [(before + 3,)]  # the homework
+    with pytest.raises(ImportRejected, match=f"line 2: id: {before + 2} exists already"):
         with_database(database_url, lambda db: db.write(importing(lines(records))))
 
 

@@ -266,12 +266,16 @@ def test_a_second_migrate_waits_for_the_first_and_finds_nothing_to_do(
     assert run_read(database_url, stored_version()) == newest_version()
 
 
+PRAGMAS = "SELECT * FROM pragma_foreign_keys, pragma_synchronous, pragma_secure_delete"
+
+
 def test_a_migration_locks_a_sqlite_database_from_its_beginning(sqlite_copy: str) -> None:
-    """Otherwise two migrations would find the same version."""
+    """Otherwise two migrations would find the same version. It has the settings of every connection."""
 
     async def look() -> None:
         with closing(sqlite3.connect(sqlite_path(sqlite_copy), timeout=0)) as other:
-            async with connected(sqlite_copy):
+            async with connected(sqlite_copy) as connection:
+                assert (await connection.exec_driver_sql(PRAGMAS)).one() == (1, 2, 1)
                 with pytest.raises(sqlite3.OperationalError, match="database is locked"):
                     other.execute("BEGIN IMMEDIATE")
             other.execute("BEGIN IMMEDIATE")

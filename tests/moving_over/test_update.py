@@ -707,6 +707,30 @@ def test_clients_can_take_identifiers_of_each_other(pair: Pair, case: str) -> No
     assert identifiers(pair.new) == [(1, one), (2, other)]
 
 
+@pytest.mark.sqlite_only
+def test_a_new_client_can_take_an_identifier_that_another_one_gave_up(pair: Pair) -> None:
+    pair.import_first()
+    set_identifiers(pair.old, "OPPT-9", "OPPT-2")
+    load(pair.old, [a_caregiver(3), a_client(3, opptId="OPPT-1"), a_session(6, 3, 3), an_assignment(18, 6)])
+    people = record(pair.settings["old"], pair.folder / "new.jsonl", (1, 2, 3))
+
+    code, printed = pair.run("import", str(people), "--update", "--partial")
+
+    assert (code, printed[-1].split(", ")[-1]) == (0, "0 conflicts")
+    assert identifiers(pair.new) == [(1, "OPPT-9"), (2, "OPPT-2"), (3, "OPPT-1")]
+
+
+@pytest.mark.sqlite_only
+def test_clients_keep_their_identifiers_if_an_operator_decides_so(pair: Pair) -> None:
+    pair.import_first()
+    set_identifiers(pair.old, "OPPT-2", "OPPT-1")
+
+    resolved = pair.run("legacy", "resolve", "keep-here", pair.record(), "client:1", "client:2")
+
+    assert resolved == (0, ["2 conflicts resolved"])
+    assert identifiers(pair.new) == [(1, "OPPT-1"), (2, "OPPT-2")]
+
+
 def test_an_identifier_of_a_client_who_keeps_it_is_a_conflict(pair: Pair) -> None:
     """Client 2 was changed here. Both are decided together."""
     pair.import_first()
