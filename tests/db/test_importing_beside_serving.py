@@ -9,6 +9,7 @@ from typing import Any, cast
 import pytest
 
 from app.care.answers import Answers, submitting
+from app.care.assignment_changes import reopening
 from app.care.homework import Homework, assigning
 from app.care.new_sessions import NewSession, opening
 from app.care.questions import GivenAnswer
@@ -52,7 +53,7 @@ def homework_in(session: int) -> Steps[list[int]]:
 
 
 def importing_while_uncommitted(
-    url: str, steps: Steps[list[int]], records: list[Record]
+    url: str, steps: Steps[Any], records: list[Record]
 ) -> Callable[[Database], Awaitable[None]]:
     """The steps commit when the import waits for it."""
 
@@ -166,6 +167,19 @@ def test_answers_to_an_assignment_that_is_submitted_meanwhile_are_not_imported(d
         "the service first"
     )
     stored = "SELECT save_type, attempt FROM answer_set WHERE assignment_id = 2"
+    assert raw.run(database_url, stored) == [("FINAL", 1)]
+
+
+@on_postgresql
+def test_a_draft_of_an_assignment_that_is_reopened_meanwhile_is_not_imported(database_url: str) -> None:
+    """The reopening takes no id of an answer set, so the import waits for the session only."""
+    reopened = reopening(AccessScope(NOW, caregiver=1), 1)
+    draft = [an_answer_set(50, assignment=1, saveType="DRAFT")]
+
+    with pytest.raises(DatabaseError, match=r"^assignment 1 was changed by another process meanwhile; "):
+        with_database(database_url, importing_while_uncommitted(database_url, reopened, draft))
+
+    stored = "SELECT save_type, attempt FROM answer_set WHERE assignment_id = 1"
     assert raw.run(database_url, stored) == [("FINAL", 1)]
 
 
