@@ -318,6 +318,7 @@ def test_a_row_that_was_deleted_here_is_added_only_if_the_old_one_is_taken(pair:
     assert updated == (1, ["conflict\tassignment\t17\tremoved here", "1 conflict"])
     assert taken == (0, ["1 conflict resolved"])
     assert pair.run("legacy", "reconcile", recording)[0] == 0
+    assert raw.run(pair.new, "SELECT * FROM imported_row WHERE kind LIKE 'conflict %'") == []
 
 
 def test_a_row_that_only_this_service_has_can_be_removed(pair: Pair) -> None:

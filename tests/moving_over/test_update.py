@@ -396,6 +396,8 @@ def test_of_homework_that_is_gone_a_draft_is_kept_and_a_withdrawal_is_not_repeat
     gone = "conflict\tassignment\t1\tgone from the old service, changed here"
     assert updated == [(1, [gone, "1 conflict"])] * 2
     assert (rows_of(pair.new), raw.run(pair.new, EVENTS)) == (before, events)
+    marks = "SELECT kind, id FROM imported_row WHERE id IN (1, 2) AND kind LIKE '%assignment' ORDER BY kind"
+    assert raw.run(pair.new, marks) == [("assignment", 1), ("conflict assignment", 1)]
 
 
 @pytest.mark.sqlite_only
