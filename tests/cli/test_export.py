@@ -17,8 +17,11 @@ from tests.callers import load
 from tests.cli.conftest import Command, assert_rejected
 from tests.db import raw
 from tests.factories import (
+    DAY,
+    NOW,
     Record,
     a_client,
+    a_complete_assignment,
     a_session,
     a_world,
     an_answer_set,
@@ -184,6 +187,30 @@ def test_no_cell_is_a_formula_and_every_cell_can_be_read_back() -> None:
     rows = list(csv.reader(StringIO(exported_text, newline="")))
     assert rows == [[cell, "", "true", "7"] for cell in CELLS.values()]
     assert as_csv([('a"b', "c,d", "e\nf", "g")]) == '"a""b","c,d","e\nf",g\r\n'
+
+
+@starting_with(a_world)
+def test_reminders_are_sorted_by_date_and_answer_sets_by_attempt(
+    command: Command, settings: Settings
+) -> None:
+    """Their ids are in another order after an import."""
+    reminders = [{"remindDate": NOW + days * DAY} for days in (3, 1, 2)]
+    load(
+        settings.database,
+        [
+            a_complete_assignment(9, attempt=2, reminders=reminders),
+            an_answer_set(11, 9, attempt=2),
+            an_answer_set(12, 9, attempt=1),
+        ],
+    )
+
+    data = orjson.loads(exported(command, "--id", "1", "--format", "json"))
+
+    [found] = [each for each in data["sessions"][0]["assignments"] if each["id"] == 9]
+    assert [each["remindDate"][:10] for each in found["reminders"]] == [
+        f"{NOW + days * DAY:%Y-%m-%d}" for days in (1, 2, 3)
+    ]
+    assert [(each["id"], each["attempt"]) for each in found["answerSets"]] == [(12, 1), (11, 2)]
 
 
 # --- rejected ---
