@@ -137,9 +137,9 @@ def test_the_progress_counts_each_row_twice(
 
 
 def test_the_copy_has_statistics_for_the_planner(copied: tuple[str, str]) -> None:
-    [(count,)] = raw.run(copied[0], "SELECT count(*) FROM session")
+    [(count,)] = raw.run(copied[0], "SELECT count(*) FROM book")
 
-    assert raw.run(copied[1], "SELECT reltuples FROM pg_class WHERE relname = 'session'") == [(count,)]
+    assert raw.run(copied[1], "SELECT reltuples FROM pg_class WHERE relname = 'book'") == [(count,)]
 
 
 def test_ids_that_the_target_has_given_are_not_given_again(source: str, target: str) -> None:
