@@ -1,0 +1,311 @@
+"""One connection without a socket: what it sends, when it reads, and when it ends."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+import uvicorn
+from starlette.types import Receive, Scope, Send
+from uvicorn.server import ServerState
+
+from app.care.budgets import Budget
+from app.server import protocol
+from app.server.admission import AdmissionControl
+from app.server.protocol import HEADER_OVERHEAD, EdgeProtocol
+from app.server.sockets import EdgeSocket
+from app.settings import Environment, Settings
+
+LIMIT = 1024  # bytes of a body
+HEAD = b" HTTP/1.1\r\nhost: care\r\n"
+WAITS, REQUEST = b"GET /waits" + HEAD + b"\r\n", b"GET /" + HEAD + b"\r\n"
+POST = b"POST /" + HEAD
+UPGRADE = (
+    b"connection: upgrade\r\nupgrade: websocket\r\nsec-websocket-version: 13\r\n"
+    b"sec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
+)
+
+
+class Connection:
+    """With an application that responds at once, except that /waits waits for `released`, and /listens for
+    the end. Call it in a running event loop."""
+
+    def __init__(self, most_requests: int = 100, **config: Any) -> None:
+        self.clock = 0.0
+        self.unsent = 0
+        self.sent = bytearray()
+        self.calls: list[str] = []  # of the transport
+        self.scopes: list[Scope] = []  # of the requests that the application has received
+        self.released = asyncio.Event()
+        settings = Settings(
+            env=Environment.DEVELOPMENT,
+            most_requests=most_requests,
+            graphql_body_limit=LIMIT,
+            legacy_body_limit=LIMIT,
+        )
+        self.admission = AdmissionControl(settings)
+        self.admission.turns.clock = lambda: 0.0  # no slice is long
+        options = uvicorn.Config(
+            self.respond, interface="asgi3", ws=EdgeSocket, log_config=None, timeout_keep_alive=5, **config
+        )
+        one = EdgeProtocol(options, ServerState(), {"admission": self.admission}, asyncio.get_running_loop())
+        self.protocol = one
+        one.now, one.phase_since, one.unsent_since = (lambda: self.clock), 0.0, 0.0
+        noting = {
+            name: lambda *_, name=name: self.calls.append(name)
+            for name in ("pause_reading", "resume_reading", "write_eof", "close", "abort", "set_protocol")
+        }
+        transport = SimpleNamespace(
+            get_extra_info=lambda name: ("192.0.2.1", 1) if name == "peername" else None,
+            get_write_buffer_size=lambda: self.unsent,
+            is_closing=lambda: "close" in self.calls or "abort" in self.calls,
+            write=self.sent.extend,
+            **noting,
+        )
+        one.connection_made(cast(Any, transport))
+
+    async def respond(self, scope: Scope, receive: Receive, send: Send) -> None:
+        self.scopes.append(scope)
+        if scope["path"] == "/waits":
+            await self.released.wait()
+        if scope["path"] == "/listens":
+            await receive()
+            await receive()
+        await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"0")]})
+        await send({"type": "http.response.body"})
+
+    async def receive(self, *data: bytes) -> None:
+        for each in data:
+            self.protocol.data_received(each)
+            await settle()
+
+    async def release(self) -> None:
+        self.released.set()
+        await settle()
+
+    @property
+    def statuses(self) -> list[int]:
+        return [int(each[:3]) for each in bytes(self.sent).split(b"HTTP/1.1 ")[1:]]
+
+
+async def settle() -> None:
+    for _ in range(10):
+        await asyncio.sleep(0)
+
+
+def run(main: Callable[[], Awaitable[Any]]) -> Any:
+    async def limited() -> Any:
+        before = asyncio.all_tasks()
+        result = await main()
+        for left in asyncio.all_tasks() - before:
+            left.cancel()
+        return result
+
+    return asyncio.run(limited())
+
+
+# --- requests behind each other -------------------------------------------------------------------
+
+
+def test_the_body_of_a_request_behind_a_running_one_is_read_after_its_response() -> None:
+    """A process with one slot does not reject it, and the client gets no interim response between."""
+
+    async def main() -> list[tuple[list[int], list[str]]]:
+        one, states = Connection(most_requests=1), []
+        expecting = POST + b"expect: 100-continue\r\ncontent-length: 2\r\n\r\n"
+        await one.receive(WAITS, expecting, b"{")
+        states.append((one.statuses, [*one.calls]))
+        await one.release()
+        states.append((one.statuses, [*one.calls]))
+        one.protocol.on_timeout()  # the body is late
+        return [*states, (one.statuses, one.calls)]
+
+    assert run(main) == [
+        ([], ["pause_reading"]),
+        ([200], ["pause_reading", "resume_reading"]),
+        ([200, 408], ["pause_reading", "resume_reading", "write_eof"]),
+    ]
+
+
+def test_a_request_behind_a_running_one_needs_no_second_slot() -> None:
+    async def main() -> list[int]:
+        one = Connection(most_requests=1)
+        await one.receive(WAITS, POST + b"content-length: 2\r\n\r\n", b"{")
+        await one.release()
+        await one.receive(b"}")
+        return one.statuses
+
+    assert run(main) == [200, 200]
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_a_shutdown_completes_the_requests_of_a_connection(count: int) -> None:
+    async def main() -> tuple[list[int], int, list[str]]:
+        one = Connection()
+        await one.receive(*[WAITS, REQUEST][:count])
+        one.protocol.shutdown()
+        one.protocol.abort_if_stalled()
+        await one.release()
+        return one.statuses, one.sent.count(b"connection: close"), one.calls
+
+    statuses, closing, calls = run(main)
+
+    assert (statuses, closing, calls[-1]) == ([200] * count, 1, "close")
+
+
+def test_a_request_that_begins_during_shutdown_has_the_timeout(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(protocol, "GRACE_SECONDS", 0)
+
+    async def main() -> bool:
+        one = Connection()
+        one.protocol.shutdown()
+        one.protocol.data_received(REQUEST[:9])
+        await asyncio.sleep(0.01)
+        timer = one.protocol.timer
+        assert timer is not None
+        return not timer.cancelled() and timer.when() > asyncio.get_running_loop().time()
+
+    assert run(main)
+
+
+@pytest.mark.parametrize("is_draining", [True, False])
+def test_a_response_of_a_process_that_drains_closes_its_connection(is_draining: bool) -> None:
+    async def main() -> tuple[bool, list[str]]:
+        one = Connection()
+        if is_draining:
+            one.admission.start_draining()
+        await one.receive(REQUEST)
+        return b"connection: close" in one.sent, one.calls
+
+    closes, calls = run(main)
+
+    assert (closes, calls) == (is_draining, ["close"] if is_draining else [])
+
+
+def test_every_stream_of_a_client_that_closes_its_sending_side_ends() -> None:
+    """Also one that begins later."""
+
+    async def main() -> list[str]:
+        one = Connection()
+        await one.receive(WAITS, REQUEST.replace(b"/", b"/listens", 1))
+        one.protocol.eof_received()
+        await one.release()
+        return one.calls
+
+    assert "abort" in run(main)
+
+
+# --- limits -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("is_chunked", [True, False])
+@pytest.mark.parametrize("more", [0, 1])
+def test_a_body_may_have_exactly_the_limit(is_chunked: bool, more: int) -> None:
+    length = LIMIT + more
+    body = b"%x\r\n%b\r\n0\r\n\r\n" % (length, bytes(length)) if is_chunked else bytes(length)
+    header = b"transfer-encoding: chunked" if is_chunked else b"content-length: %d" % length
+
+    async def main() -> tuple[list[int], bool]:
+        one = Connection()
+        await one.receive(POST + header + b"\r\n\r\n", body)
+        return one.statuses, b"connection: close" in one.sent
+
+    assert run(main) == ([200], more > 0)
+
+
+def test_what_an_incomplete_request_occupies_is_counted() -> None:
+    """Each complete header takes memory beside its text."""
+    head = POST + b"content-length: 9\r\n"
+    lines = len(b"/") + len(b"host: care\r\ncontent-length: 9\r\n")
+
+    async def main() -> list[tuple[int, int]]:
+        one, counted = Connection(), []
+        for data in (head, b"\r\n1234", b"5", b"6789"):
+            await one.receive(data)
+            counted.append((one.admission.heads.bytes, one.admission.bodies.bytes))
+        return counted
+
+    assert run(main) == [
+        (len(head) + HEADER_OVERHEAD, 0),  # the next line could continue the last header
+        (0, 4 + lines + 2 * HEADER_OVERHEAD),
+        (0, 5 + lines + 2 * HEADER_OVERHEAD),
+        (0, 0),
+    ]
+
+
+# --- timeouts ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("unsent", [0, 100])
+def test_a_client_is_idle_from_the_response_on(unsent: int) -> None:
+    """Also if the response has not left the buffer yet."""
+
+    async def main() -> float:
+        one = Connection()
+        await one.receive(WAITS)
+        one.clock, one.unsent = 60, unsent
+        await one.release()
+        return one.protocol.deadline(one.clock)
+
+    assert run(main) == 60 + 5
+
+
+# --- the scope of a request, and its turn -----------------------------------------------------------
+
+FORWARDED: dict[bytes, tuple[str, str]] = {
+    b"": ("http", "192.0.2.1"),
+    b"x-forwarded-for: 198.51.100.7\r\n": ("http", "198.51.100.7"),
+    b"x-forwarded-proto: https\r\n": ("https", "192.0.2.1"),
+}
+
+
+@pytest.mark.parametrize(("header", "expected"), FORWARDED.items(), ids=["none", "client", "scheme"])
+def test_each_header_of_a_trusted_proxy_counts(header: bytes, expected: tuple[str, str]) -> None:
+    async def main() -> tuple[str, str]:
+        one = Connection(proxy_headers=True, forwarded_allow_ips="*")
+        await one.receive(b"GET /" + HEAD + header + b"\r\n")
+        [scope] = one.scopes
+        return scope["scheme"], scope["client"][0]
+
+    assert run(main) == expected
+
+
+def test_a_health_check_does_not_wait_for_its_turn() -> None:
+    async def main() -> list[list[int]]:
+        statuses = []
+        for path in (b"/livez", b"/readyz?probe=1", b"/"):
+            one = Connection()
+            one.admission.turns.queue[object()] = None  # another viewer is first
+            await one.receive(b"GET " + path + HEAD + b"\r\n")
+            statuses.append(one.statuses)
+        return statuses
+
+    assert run(main) == [[200], [200], []]
+
+
+# --- websockets -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("reason", ["overloaded", "ending"])
+def test_a_rejected_websocket_handshake_closes_the_connection(reason: str) -> None:
+    async def main() -> tuple[list[int], bool, list[str]]:
+        one = Connection(most_requests=1)
+        if reason == "overloaded":
+            one.admission.enqueue(cast(Any, object()), Budget())
+        else:
+            one.protocol.shutdown()
+        await one.receive(b"GET /graphql" + HEAD + UPGRADE)
+        return one.statuses, b"connection: close" in one.sent, one.calls
+
+    assert run(main) == ([503], True, ["write_eof"])
+
+
+def test_a_websocket_does_not_have_the_timeout_of_its_request() -> None:
+    async def main() -> tuple[list[Any], Any]:
+        one = Connection()
+        timer: Any = one.protocol.timer
+        await one.receive(b"GET /graphql" + HEAD + UPGRADE)
+        return [timer.cancelled(), one.protocol.timer], one.protocol.discards_input
+
+    assert run(main) == ([True, None], True)
