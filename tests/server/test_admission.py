@@ -142,6 +142,22 @@ def test_a_queue_of_many_viewers_stands_until_it_is_empty() -> None:
     assert not admission.waits_too_long()
 
 
+def test_only_the_time_of_a_request_while_another_one_is_queued_counts() -> None:
+    """Otherwise the pauses of a process without work would count as slow requests."""
+    admission = AdmissionControl(Settings(env=Environment.DEVELOPMENT, most_requests=100))
+    viewer, averages = Budget(), list[float]()
+    admission.turns.slice_start = admission.last_start
+
+    for queued in (2, 0, 0, 1, 0):
+        received(admission, viewer, queued)
+        admission.turns.slice_start += 0.02
+        if admission.queued:
+            admission.dequeue(viewer)
+        averages.append(round(admission.seconds_each, 6))
+
+    assert averages == [0, 0.001, 0.001, 0.001, 0.001]
+
+
 def test_many_people_may_sign_in_from_one_address() -> None:
     admission = AdmissionControl(Settings(env=Environment.DEVELOPMENT, most_requests=200))
     clinic, busy = admission.budgets.of_address("192.0.2.1"), Budget()

@@ -1,8 +1,10 @@
 """How a server process handles SIGTERM: it drains, and then it stops."""
 
 import asyncio
+import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from types import SimpleNamespace
 
 import pytest
 
@@ -11,6 +13,7 @@ from app.server.background import Vitals
 from app.server.signals import END_SECONDS, stop_on_signals
 
 PAUSE = 30
+STOPS = [f"ends within {END_SECONDS} s", "drains", f"the server stops by {signal.SIGTERM}", "streams end"]
 
 
 @pytest.fixture
@@ -22,9 +25,15 @@ def done() -> list[str]:
 @pytest.fixture(autouse=True)
 def handler_of_server(done: list[str], monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(signals, "end_within", lambda seconds: done.append(f"ends within {seconds} s"))
-    previous = signal.signal(signal.SIGTERM, lambda *_: done.append("the server stops"))
+    previous = {
+        each: signal.signal(each, lambda number, _: done.append(f"the server stops by {number}"))
+        for each in (signal.SIGINT, signal.SIGTERM)
+    }
+    handlers = [signal.getsignal(each) for each in previous]
     yield
-    signal.signal(signal.SIGTERM, previous)
+    assert [signal.getsignal(each) for each in previous] == handlers  # they were restored
+    for each, handler in previous.items():
+        signal.signal(each, handler)
 
 
 @pytest.mark.parametrize(
@@ -36,26 +45,66 @@ def handler_of_server(done: list[str], monkeypatch: pytest.MonkeyPatch) -> Itera
             [
                 f"ends within {PAUSE + END_SECONDS} s",
                 f"ends within {END_SECONDS} s",
-                "the server stops",
+                f"the server stops by {signal.SIGTERM}",
                 "drains",
                 "drains",
                 "streams end",
             ],
         ),
+        (
+            [signal.SIGINT],
+            [f"ends within {END_SECONDS} s", f"the server stops by {signal.SIGINT}", "drains", "streams end"],
+        ),
     ],
-    ids=["one", "two"],
+    ids=["one", "two", "Ctrl-C"],
 )
 def test_a_signal_begins_the_pause_and_the_next_one_skips_it(
     done: list[str], numbers: list[signal.Signals], expected: list[str]
 ) -> None:
-    async def receive() -> None:
-        with stop_on_signals(
-            lambda: done.append("drains"), lambda: done.append("streams end"), PAUSE, Vitals()
-        ):
-            for number in numbers:
-                signal.raise_signal(number)
-            await asyncio.sleep(0)
+    def receive() -> None:
+        for number in numbers:
+            signal.raise_signal(number)
 
-    asyncio.run(receive())
+    serve(done, receive)
 
     assert done == expected
+
+
+def test_the_failure_of_a_part_skips_the_pause(done: list[str]) -> None:
+    vitals = Vitals()
+
+    serve(done, lambda: vitals.fail("the writer", OSError()), vitals)
+
+    assert sorted(done) == sorted(STOPS)
+    assert done.index("drains") < done.index("streams end")
+
+
+def test_the_end_of_the_parent_process_skips_the_pause_once(
+    done: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read, write = os.pipe()
+    monkeypatch.setattr(signals, "parent_process", lambda: SimpleNamespace(sentinel=read))
+
+    serve(done, lambda: os.close(write))
+
+    os.close(read)
+    assert sorted(done) == sorted(STOPS)
+
+
+def test_the_end_of_the_pause_stops_the_server(done: list[str]) -> None:
+    serve(done, lambda: signal.raise_signal(signal.SIGTERM), pause=1e-6)
+
+    assert sorted(done[1:]) == sorted(STOPS[1:])
+
+
+def serve(
+    done: list[str], happens: Callable[[], None], vitals: Vitals | None = None, pause: float = PAUSE
+) -> None:
+    async def main() -> None:
+        draining, stopping = (lambda: done.append("drains")), (lambda: done.append("streams end"))
+        with stop_on_signals(draining, stopping, pause, vitals or Vitals()):
+            happens()
+            for _ in range(10):
+                await asyncio.sleep(0.001)
+
+    asyncio.run(main())
