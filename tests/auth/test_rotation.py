@@ -118,6 +118,53 @@ def test_requests_wait_for_the_running_reload_of_a_file() -> None:
     assert asyncio.run(read_twice()) == ["new", "new"]
 
 
+FILE, OF_ISSUER = (5, 0), (300, 60)  # seconds until a reload, and of the grace period
+NOTHING, RELOADS, RELOADS_AND_WAITS = (False, False), (True, False), (True, True)
+
+
+@pytest.mark.parametrize(
+    "times, age, has_failed, expected",
+    [
+        (FILE, 5, False, NOTHING),
+        (FILE, 5.5, False, RELOADS_AND_WAITS),
+        (FILE, 5.5, True, RELOADS_AND_WAITS),
+        (OF_ISSUER, 300, False, NOTHING),
+        (OF_ISSUER, 301, False, RELOADS),
+        (OF_ISSUER, 360, False, RELOADS),
+        (OF_ISSUER, 361, False, RELOADS_AND_WAITS),
+        (OF_ISSUER, 361, True, RELOADS),
+    ],
+)
+def test_a_request_waits_for_a_reload_only_if_its_keys_may_be_withdrawn(
+    times: tuple[float, float], age: float, has_failed: bool, expected: tuple[bool, bool]
+) -> None:
+    """It does not wait for an issuer that has just failed: each request would wait for seconds."""
+    may_read = threading.Event()
+    may_read.set()
+
+    def load() -> bytes:
+        assert may_read.wait(PATIENCE)
+        return b""
+
+    one = KeySet(Source(load, lambda _: [], *times))
+    one.ticks = lambda: one.read_at + age
+    one.is_failing = has_failed
+
+    async def refresh() -> tuple[bool, bool]:
+        may_read.clear()
+        request = asyncio.create_task(one.refresh())
+        for _ in range(5):
+            await asyncio.sleep(0)
+        found = one.is_reading(), not request.done()
+        may_read.set()
+        await request
+        if one.reading:
+            await one.reading
+        return found
+
+    assert asyncio.run(refresh()) == expected
+
+
 def test_a_subscription_with_a_token_of_the_old_key_ends(
     gateway: Gateway, path: Path, write: Callable[..., bytes]
 ) -> None:

@@ -90,6 +90,14 @@ def test_the_preflight_of_an_allowed_origin_succeeds(
     assert SECURITY_HEADERS.items() <= dict(response.headers).items()
 
 
+def test_development_allows_localhost_beside_the_configured_origins(allowed_service: Gateway) -> None:
+    local = "http://127.0.0.1:5173"
+
+    response = send_preflight(allowed_service, "/graphql", local)
+
+    assert (response.status_code, response.headers["access-control-allow-origin"]) == (204, local)
+
+
 RESPONSES: dict[str, tuple[str, str, dict[str, Any], int]] = {
     "an answer": ("POST", "/graphql", {"json": {"query": "{ viewer { role } }"}}, 200),
     "no request": ("POST", "/graphql", {"json": []}, 400),
@@ -242,6 +250,14 @@ def test_invented_origins_do_not_fill_the_log(
             send_preflight(closed_service, ASSIGNMENTS, OTHER_ORIGINS[0])
 
     assert len(logged(caplog)) == MAX_LOGGED_ORIGINS + 1
+
+
+def test_each_use_of_a_rejected_origin_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    origins = AllowedOrigins([APP])
+
+    allowed = [origins.allows(LOCAL, action) for action in ("a preflight", "a websocket", "a preflight")]
+
+    assert (allowed, len(logged(caplog))) == ([False] * 3, 2)
 
 
 @contextmanager

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from app.http.paths import LIST_CAREGIVER_ASSIGNMENTS, SESSIONS
-from app.server.rejections import MAX_PATH, count_rejection, rejection
+from app.server.rejections import MAX_PATH, count_rejection, is_legacy, rejection
 from app.telemetry import counters
 
 DATE = [(b"date", b"Sat, 21 Nov 2026 12:00:00 GMT")]
@@ -60,6 +60,14 @@ def test_another_path_gets_the_format_of_graphql(status: int, code: str, closes:
         assert headers.get("connection") == ("close" if closes else None)
         assert headers.get("retry-after") == ("1" if status == 503 else None)
         assert headers["date"] == DATE[0][1].decode()
+
+
+@pytest.mark.parametrize("after", ["", "/", "?a=b", "/a?b=/c", "%2Fa"])
+@pytest.mark.parametrize("start", ["/gateway", "//gateway", "/%67ateway"])
+def test_every_form_of_a_legacy_path_is_one(start: str, after: str) -> None:
+    assert is_legacy((start + after).encode())
+    assert not is_legacy(f"{start}s{after}".encode())
+    assert not is_legacy(f"/graphql?a={start}{after}".encode())
 
 
 @pytest.mark.parametrize("request_id", [b"a b", b"a" * 65, b"\xe9", b""])
