@@ -37,6 +37,7 @@ def rejected(
         ("/gateway/%3Crequest%20id%3E", "/gateway/a-long-id"),  # as if the path had the id
         (LONG, LONG[:MAX_PATH]),
         ("/gateway?http://[", "/gateway"),
+        ("/gateway/\x01", "/gateway"),  # not the path of a URL
     ],
 )
 def test_a_legacy_path_gets_the_legacy_format(target: str, path: str) -> None:

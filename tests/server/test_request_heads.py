@@ -2,7 +2,14 @@
 
 import pytest
 
-from app.server.request_heads import MAX_SIMPLE, SimpleRequest, read_simple_request, without_origin
+from app.server.request_heads import (
+    MAX_HOST,
+    MAX_SIMPLE,
+    SimpleRequest,
+    find_head_error,
+    read_simple_request,
+    without_origin,
+)
 
 START = b"POST /graphql HTTP/1.1\r\nhost: care\r\n"
 BODY = b"\r\nauthorization: Bearer other\r\nx-request-id: other\r\n\r\n"
@@ -68,3 +75,24 @@ def test_any_other_request_is_not_simple(data: bytes) -> None:
 )
 def test_the_path_of_an_absolute_target_follows_its_origin(target: bytes, path: bytes) -> None:
     assert without_origin(target) == path
+
+
+@pytest.mark.parametrize(
+    "version, headers, status",
+    [
+        ("1.0", {}, None),
+        ("1.1", {}, 400),
+        ("1.1", {b"host": b"a" * MAX_HOST}, None),
+        ("1.1", {b"host": b"a" * (MAX_HOST + 1)}, 400),
+        ("1.0", {b"host": b"a b"}, 400),
+        ("1.1", {b"host": b"care", b"transfer-encoding": b"Chunked"}, None),
+        ("1.1", {b"host": b"care", b"transfer-encoding": b"gzip"}, 501),
+        ("1.0", {b"host": b"care", b"transfer-encoding": b"chunked"}, 400),
+    ],
+)
+def test_a_head_that_the_parser_accepts_may_have_an_error(
+    version: str, headers: dict[bytes, bytes], status: int | None
+) -> None:
+    error = find_head_error(version, b"/graphql", [*headers.items()], headers)
+
+    assert (error and error[0]) == status

@@ -4,6 +4,7 @@ import asyncio
 import os
 import signal
 from collections.abc import Callable, Iterator
+from threading import Thread
 from types import SimpleNamespace
 
 import pytest
@@ -95,6 +96,17 @@ def test_the_end_of_the_pause_stops_the_server(done: list[str]) -> None:
     serve(done, lambda: signal.raise_signal(signal.SIGTERM), pause=1e-6)
 
     assert sorted(done[1:]) == sorted(STOPS[1:])
+
+
+def test_a_service_in_another_thread_drains_when_a_part_fails(done: list[str]) -> None:
+    """It has no signals, so whoever runs it also ends it."""
+    vitals = Vitals()
+
+    thread = Thread(target=serve, args=(done, lambda: vitals.fail("the writer", OSError()), vitals))
+    thread.start()
+    thread.join()
+
+    assert done == ["drains"]
 
 
 def serve(

@@ -1,0 +1,152 @@
+"""When the server reads from a websocket, and when it disconnects a client that reads too slowly."""
+
+import asyncio
+from collections import deque
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+import uvicorn
+from starlette.applications import Starlette
+from uvicorn.server import ServerState
+
+from app.care.budgets import Budget
+from app.server import sockets
+from app.server.sockets import MESSAGES_AT_ONCE, READERS_PER_TURN, EdgeSocket, Rate, read_next_messages
+from app.server.timeouts import MIN_PROGRESS
+
+UNSENT = 10 * MIN_PROGRESS
+
+
+class Socket:
+    """A websocket without a client, whose timers the test fires. Call it in a running event loop."""
+
+    def __init__(self) -> None:
+        self.size = 0  # of the write buffer
+        self.calls: list[str] = []  # of the transport
+        self.timers: list[Any] = []
+        admission = SimpleNamespace(pending_sockets={}, read_queue=deque())
+        config = uvicorn.Config(Starlette(), log_config=None)
+        one = EdgeSocket(config, ServerState(), {"admission": admission}, asyncio.get_running_loop())
+        noting = {
+            name: lambda name=name: self.calls.append(name)
+            for name in ("pause_reading", "resume_reading", "abort", "close")
+        }
+        one.transport = cast(
+            Any,
+            SimpleNamespace(
+                get_write_buffer_size=lambda: self.size,
+                is_closing=lambda: "close" in self.calls,
+                get_extra_info=lambda name: None,
+                **noting,
+            ),
+        )
+        one.loop = cast(Any, SimpleNamespace(call_later=self.call_later))
+        one.scope = cast(Any, {"state": {"budget": Budget()}})
+        self.protocol = one
+
+    def call_later(self, seconds: float, call: Any) -> Any:
+        timer = SimpleNamespace(call=call, is_cancelled=False)
+        timer.cancel = lambda: setattr(timer, "is_cancelled", True)
+        self.timers.append(timer)
+        return timer
+
+    def fire(self) -> None:
+        if not self.timers[-1].is_cancelled:
+            self.timers[-1].call()
+
+
+@pytest.mark.parametrize(
+    "reads, timers",
+    [
+        ([0], 1),
+        ([MIN_PROGRESS - 1], 1),
+        ([MIN_PROGRESS, MIN_PROGRESS - 1], 2),
+        ([MIN_PROGRESS, MIN_PROGRESS, 0], 3),
+    ],
+)
+def test_a_client_that_reads_too_little_within_the_timeout_is_disconnected(
+    reads: list[int], timers: int
+) -> None:
+    async def main() -> Socket:
+        one = Socket()
+        one.size = UNSENT
+        one.protocol.pause_writing()
+        for read in reads:
+            assert "abort" not in one.calls
+            one.size -= read
+            one.fire()
+        return one
+
+    one = asyncio.run(main())
+
+    assert (one.calls, len(one.timers)) == (["pause_reading", "abort"], timers)
+
+
+@pytest.mark.parametrize("is_ending", [True, False])
+def test_the_timeout_of_a_client_that_has_read_enough_ends_unless_the_websocket_closes(
+    is_ending: bool,
+) -> None:
+    """A closing websocket stays in memory until the client has read everything."""
+
+    async def main() -> tuple[bool, list[str], int]:
+        one = Socket()
+        one.size = UNSENT
+        one.protocol.pause_writing()
+        if is_ending:
+            one.protocol.abort_if_unread()
+        one.size -= 1
+        one.protocol.resume_writing()
+        one.fire()
+        return len(one.timers) == 1, one.calls, one.protocol.scope["state"]["budget"].unsent
+
+    expected = ["pause_reading", "resume_reading"]
+    assert asyncio.run(main()) == (True, [*expected, "abort"] if is_ending else expected, 0)
+
+
+@pytest.mark.parametrize("is_writable", [True, False])
+@pytest.mark.parametrize("has_message", [True, False])
+def test_a_websocket_is_read_if_nothing_waits_for_its_application_or_its_client(
+    is_writable: bool, has_message: bool
+) -> None:
+    async def main() -> list[str]:
+        one = Socket()
+        one.protocol.read_paused = has_message
+        if not is_writable:
+            one.protocol.writable.clear()
+        one.protocol.resume_reading()
+        return one.calls
+
+    assert asyncio.run(main()) == (["resume_reading"] if is_writable and not has_message else [])
+
+
+def test_the_messages_of_many_websockets_are_read_in_several_turns() -> None:
+    async def main() -> list[int]:
+        queue: Any = deque()
+        read: list[int] = []
+        for number in range(2 * READERS_PER_TURN + 1):
+            queue.append(SimpleNamespace(read_next=lambda number=number: read.append(number)))
+        read_next_messages(asyncio.get_running_loop(), queue)
+        counts = [len(read)]
+        while queue:
+            await asyncio.sleep(0)
+            counts.append(len(read))
+        assert read == sorted(read)
+        return counts
+
+    assert asyncio.run(main()) == [READERS_PER_TURN, 2 * READERS_PER_TURN, 2 * READERS_PER_TURN + 1]
+
+
+def test_a_rate_allows_a_burst_again_after_a_pause(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 1000.0
+    monkeypatch.setattr(sockets, "monotonic", lambda: now)
+    rate = Rate(4, per_second=2)
+
+    first = [rate.take() for _ in range(6)]
+    now += 1  # which allows two
+    later = [rate.take(), rate.take(2)]
+    now += 100
+    last = [rate.take(4), rate.take(MESSAGES_AT_ONCE)]
+
+    assert first == [0, 0, 0, 0, 0.5, 1]
+    assert (later, last) == ([0.5, 1.5], [0, MESSAGES_AT_ONCE / 2])
