@@ -1,19 +1,26 @@
 """The reason for rejecting a token is logged with the request id and counted, but it is not in the response.
 The log of a minute is limited."""
 
+import asyncio
 import logging
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 
 import pytest
 
 from app.auth.authenticator import Authenticator
+from app.auth.keys import open_keys
 from app.auth.rejections import MAX_LOGGED, MINUTE, Reason, RejectionLog
+from app.auth.tokens import Verifier
+from app.care.errors import NotSignedIn
+from app.settings import Environment, Settings
 from app.telemetry import counters
 from app.telemetry.logs import LOG_FIELDS
 from tests import keys
 from tests.auth.bad_tokens import now, with_exp
 from tests.auth.conftest import Opening
+from tests.auth.issuer import jwk, key_set
 from tests.auth.signing import (
     BAD,
     HEADER,
@@ -22,6 +29,7 @@ from tests.auth.signing import (
     assert_refused,
     caregiver,
     ec_key,
+    hmac_signed,
     me,
     signed,
 )
@@ -83,6 +91,24 @@ def test_the_reason_is_logged_and_counted_but_not_in_the_response(
         assert caplog.messages == [f"request r: token refused: {reason}"] * 2
         assert [getattr(record, LOG_FIELDS) for record in caplog.records] == [{"reason": reason}] * 2
         assert counters.rejected_tokens[reason] == before + 2
+
+
+def test_an_unknown_key_and_an_unknown_algorithm_have_different_reasons(tmp_path: Path) -> None:
+    path = tmp_path / "keys.json"
+    path.write_bytes(key_set(jwk(ec_key(), "curve"), jwk(keys.private_key("old"), "old")))
+    settings = Settings(env=Environment.PRODUCTION, token_jwks=str(path))
+    verifier, reasons = Verifier(settings, open_keys(settings)), []
+
+    for token in (
+        signed(caregiver(), keys.private_key("old"), "other"),
+        signed(caregiver(), ec_key(), "other"),
+        hmac_signed(b"a" * 32, caregiver()),
+    ):
+        with pytest.raises(NotSignedIn) as rejected:
+            asyncio.run(verifier.identity(token, now()))
+        reasons.append(rejected.value.reason)
+
+    assert reasons == [Reason.UNKNOWN_KEY, Reason.UNKNOWN_KEY, Reason.ALGORITHM]
 
 
 def test_a_disabled_and_an_unknown_account_have_different_reasons(

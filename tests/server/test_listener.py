@@ -14,7 +14,15 @@ from starlette.applications import Starlette
 from uvicorn.supervisors.multiprocess import Multiprocess
 
 from app.server import listener
-from app.server.listener import INCOMPLETE_AT_ONCE, START_SECONDS, AcceptingServer, Config, Worker, Workers
+from app.server.listener import (
+    INCOMPLETE_AT_ONCE,
+    RETRY_SECONDS,
+    START_SECONDS,
+    AcceptingServer,
+    Config,
+    Worker,
+    Workers,
+)
 
 HEALTHCHECK_SECONDS = 30
 
@@ -94,6 +102,43 @@ def test_workers_that_served_and_end_together_are_replaced(
     assert [each not in ended for each in workers.processes] == have_served
     assert started == [each for each in workers.processes if each not in ended]
     assert not workers.should_exit.is_set()
+
+
+@pytest.mark.parametrize("other", ["serves", "starts", "has ended"])
+def test_a_worker_that_ended_before_it_served_is_replaced_later_beside_one_that_serves(
+    other: str, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If none is left that could serve, the supervisor ends."""
+    monkeypatch.setattr(Worker, "start", lambda worker: None)
+    killed = SimpleNamespace(exitcode=1, pid=1, kill=lambda: None, join=lambda: None)
+    workers = Workers(Config(Starlette(), log_config=None), [])
+    ended, second = a_worker(), a_worker()
+    workers.processes = [ended, second]
+    ended.process = killed
+    answer(second, serves=other == "serves")
+    if other == "has ended":
+        second.process = killed
+
+    replaced = []
+    for _ in range(2):
+        workers.keep_subprocess_alive()
+        replaced.append(workers.processes[0] is not ended)
+        clock.now += RETRY_SECONDS
+
+    assert replaced == [False, other == "serves"]
+    assert (workers.have_failed, workers.should_exit.is_set()) == (other == "has ended",) * 2
+
+
+def test_a_supervisor_that_ends_replaces_no_worker(monkeypatch: pytest.MonkeyPatch) -> None:
+    workers, ended = Workers(Config(Starlette(), log_config=None), []), a_worker()
+    ended.has_served = True
+    ended.process = SimpleNamespace(exitcode=0, pid=1, kill=lambda: None, join=lambda: None)
+    workers.processes = [ended]
+    workers.should_exit.set()
+
+    workers.keep_subprocess_alive()
+
+    assert (workers.processes, ended.replace_at) == ([ended], None)
 
 
 def test_the_supervisor_forwards_a_second_signal_once(monkeypatch: pytest.MonkeyPatch) -> None:

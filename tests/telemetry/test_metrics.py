@@ -263,6 +263,44 @@ def test_a_websocket_whose_client_leaves_before_a_message_is_closed() -> None:
     assert counters.closes - before[1] == {("client", "1006"): 1}
 
 
+ENDS: list[tuple[list[Message], dict[tuple[str, str], int]]] = [
+    ([{"type": "websocket.close"}, {"type": "websocket.disconnect", "code": 1006}], {("server", "1000"): 1}),
+    ([{"type": "websocket.close", "code": 4406}], {("server", "4406"): 1}),
+    ([{"type": "websocket.disconnect", "code": 1015}], {("client", "1015"): 1}),
+    ([{"type": "websocket.disconnect", "code": 1016}], {("client", "other"): 1}),
+    ([{"type": "websocket.disconnect", "code": 1013, "is_by_server": True}], {("server", "1013"): 1}),
+]
+
+
+@pytest.mark.parametrize("messages, closes", ENDS)
+@pytest.mark.parametrize("is_accepted", [True, False])
+def test_a_websocket_that_was_accepted_counts_once_by_its_first_close(
+    messages: list[Message], closes: dict[tuple[str, str], int], is_accepted: bool
+) -> None:
+    before = counters.sockets.copy(), counters.closes.copy()
+
+    async def send(message: Message) -> None:
+        pass
+
+    async def receive() -> Message:
+        return messages[-1]
+
+    async def run() -> None:
+        counted_receive, counted_send = count_socket(receive, send)
+        if is_accepted:
+            await counted_send({"type": "websocket.accept"})
+        for message in messages:
+            if message["type"] == "websocket.close":
+                await counted_send(message)
+            else:
+                await counted_receive()
+
+    asyncio.run(run())
+
+    assert counters.sockets - before[0] == ({"opened": 1, "closed": 1} if is_accepted else {})
+    assert counters.closes - before[1] == (closes if is_accepted else {})
+
+
 @ON_SQLITE
 def test_the_bytes_of_incomplete_bodies_are_exported(measured: MeasuredGateway) -> None:
     admission: AdmissionControl = measured.client.app_state["admission"]
