@@ -3,21 +3,30 @@ paths. Importing `app.main` needs no configuration."""
 
 import subprocess
 import sys
+import time
+from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from sqlalchemy import text
 
 import app.main
+from app.auth.authenticator import Authenticator
 from app.db.admin.migrate import newest_version
+from app.db.drivers.sqlite import READS_PER_THREAD
 from app.db.sql import Statement, Steps
 from app.http.router import Router
 from app.main import create_app
+from app.server.admission import AdmissionControl
 from app.settings import Environment, Settings, SettingsError
 from tests import keys
 from tests.callers import Gateway, opened, run_write
-from tests.factories import NOW
+from tests.db import raw
+from tests.factories import NOW, a_world, starting_with
+from tests.patience import PATIENCE
 from tests.postgres import drop_database
+from tests.schema.listening import insert_event
 
 UNAVAILABLE = "the database cannot take this now; nothing was changed"
 
@@ -151,6 +160,54 @@ def test_the_application_is_created_on_first_access(
     assert isinstance(application, Router)
     with opened(application) as client:
         assert client.get("/readyz").json() == {"status": "ready"}
+
+
+@pytest.mark.sqlite_only
+def test_each_setting_reaches_the_part_that_it_limits(settings: Settings) -> None:
+    changed = settings.model_copy(
+        update={
+            "read_threads": 3,
+            "loop_read_ms": 7,
+            "rate_limit": 77_000,
+            "identifier_limit": 5,
+            "token_cache": 9,
+            "most_requests": 11,
+            "graphql_body_limit": 70_000,
+            "legacy_body_limit": 80_000,
+            "time_zone": "Asia/Kolkata",
+        }
+    )
+    with opened(create_app(changed, clock=lambda: NOW)) as client:
+        authenticator: Authenticator = client.app_state["authenticator"]
+        admission: AdmissionControl = client.app_state["admission"]
+        db: Any = authenticator.db
+        limiter, recorder = authenticator.identifier_limiter, authenticator.recorder
+        assert limiter is not None
+        assert recorder is not None
+
+        assert (db.loop_seconds, db.max_idle, db.max_opened) == (0.007, 3 + 1, 3 * READS_PER_THREAD)
+        assert (authenticator.budgets.points, limiter.most) == (77_000, 5)
+        assert (authenticator.accepted.max_weight, authenticator.verifier.cached.max_weight) == (9, 9)
+        assert (authenticator.time_zone, authenticator.clock()) == ("Asia/Kolkata", NOW)
+        assert (admission.most_requests, admission.budgets) == (11, authenticator.budgets)
+        assert (admission.graphql_body_limit, admission.legacy_body_limit) == (70_000, 80_000)
+        assert recorder.gather_seconds == 0  # SQLite has one writer, which gathers records itself
+
+
+@pytest.mark.sqlite_only
+@starting_with(a_world)
+def test_a_service_removes_events_after_the_configured_period(settings: Settings) -> None:
+    changed = settings.model_copy(update={"dispatcher": True, "retention_events": 30})
+    old, kept = (
+        insert_event(settings.database, "SUBMITTED", moment=NOW - timedelta(days=days)) for days in (40, 20)
+    )
+    until = time.monotonic() + PATIENCE
+
+    with opened(create_app(changed, clock=lambda: NOW)):
+        while (left := raw.run(settings.database, "SELECT id FROM event")) == [(old,), (kept,)]:
+            assert time.monotonic() < until
+
+    assert left == [(kept,)]
 
 
 def test_an_unknown_attribute_of_the_module_raises() -> None:
