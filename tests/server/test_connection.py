@@ -7,15 +7,17 @@ from typing import Any, cast
 
 import pytest
 import uvicorn
-from starlette.types import Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.server import ServerState
 
 from app.care.budgets import Budget
 from app.server import protocol
 from app.server.admission import AdmissionControl
 from app.server.protocol import HEADER_OVERHEAD, EdgeProtocol
+from app.server.request_cycle import LONG_BODY
 from app.server.sockets import EdgeSocket
 from app.settings import Environment, Settings
+from tests.leftovers import of_requests
 
 LIMIT = 1024  # bytes of a body
 HEAD = b" HTTP/1.1\r\nhost: care\r\n"
@@ -31,7 +33,7 @@ class Connection:
     """With an application that responds at once, except that /waits waits for `released`, and /listens for
     the end. Call it in a running event loop."""
 
-    def __init__(self, most_requests: int = 100, **config: Any) -> None:
+    def __init__(self, most_requests: int = 100, app: ASGIApp | None = None, **config: Any) -> None:
         self.clock = 0.0
         self.unsent = 0
         self.sent = bytearray()
@@ -47,7 +49,12 @@ class Connection:
         self.admission = AdmissionControl(settings)
         self.admission.turns.clock = lambda: 0.0  # no slice is long
         options = uvicorn.Config(
-            self.respond, interface="asgi3", ws=EdgeSocket, log_config=None, timeout_keep_alive=5, **config
+            app or self.respond,
+            interface="asgi3",
+            ws=EdgeSocket,
+            log_config=None,
+            timeout_keep_alive=5,
+            **config,
         )
         one = EdgeProtocol(options, ServerState(), {"admission": self.admission}, asyncio.get_running_loop())
         self.protocol = one
@@ -309,3 +316,107 @@ def test_a_websocket_does_not_have_the_timeout_of_its_request() -> None:
         return [timer.cancelled(), one.protocol.timer], one.protocol.discards_input
 
     assert run(main) == ([True, None], True)
+
+
+# --- responses --------------------------------------------------------------------------------------
+
+
+def sending(status: int, headers: list[tuple[bytes, bytes]], *bodies: bytes) -> ASGIApp:
+    async def respond(scope: Scope, receive: Receive, send: Send) -> None:
+        await send({"type": "http.response.start", "status": status, "headers": headers})
+        for body in bodies:
+            await send({"type": "http.response.body", "body": body, "more_body": True})
+        await send({"type": "http.response.body"})
+
+    return respond
+
+
+def response_of(app: ASGIApp, request: bytes = REQUEST) -> bytes:
+    async def main() -> bytes:
+        one = Connection(app=app)
+        await one.receive(request)
+        return bytes(one.sent)
+
+    sent: bytes = run(main)
+    return sent
+
+
+@pytest.mark.parametrize("status, line", [(204, b"204 No Content"), (304, b"304 Not Modified")])
+def test_a_response_without_a_body_is_not_chunked(status: int, line: bytes) -> None:
+    assert response_of(sending(status, [(b"a", b"b")])) == b"HTTP/1.1 %b\r\na: b\r\n\r\n" % line
+
+
+@pytest.mark.parametrize("length", [1, LONG_BODY, LONG_BODY + 1])
+def test_each_part_of_a_chunked_response_has_its_length(length: int) -> None:
+    part = b"x" * length
+
+    sent = response_of(sending(200, [], part, b"", part))
+
+    chunk = b"%x\r\n%b\r\n" % (length, part)
+    assert sent == b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n" + 2 * chunk + b"0\r\n\r\n"
+
+
+@pytest.mark.parametrize("code, status", [(0, 500), (9, 200), (10, 500), (13, 500), (31, 500), (127, 500)])
+def test_a_header_has_no_control_character_but_the_tab(code: int, status: int) -> None:
+    """It could end the header, and what follows would be another one."""
+    sent = response_of(sending(200, [(b"content-length", b"0"), (b"a", b"b%cc" % code)]))
+
+    assert sent.startswith(b"HTTP/1.1 %d " % status)
+    assert (b"a: b" in sent) == (status == 200)
+
+
+@pytest.mark.parametrize("last, sent", [(b"c", b"abc"), (b"cde", b"ab")], ids=["shorter", "longer"])
+def test_a_response_that_is_not_as_long_as_it_says_closes_the_connection(last: bytes, sent: bytes) -> None:
+    async def main() -> tuple[bytes, list[str]]:
+        one = Connection(app=sending(200, [(b"content-length", b"4")], b"ab", last))
+        await one.receive(REQUEST)
+        return bytes(one.sent).partition(b"\r\n\r\n")[2], one.calls
+
+    assert run(main) == (sent, ["close"])
+
+
+# --- a client that leaves -----------------------------------------------------------------------------
+
+LEAVING = {
+    "in the head": [REQUEST[:20]],
+    "in the body": [POST + b"content-length: 9\r\n\r\n", b"1234"],
+    "while its request runs": [WAITS],
+    "while requests wait": [WAITS, REQUEST, REQUEST, POST + b"content-length: 9\r\n\r\n1234"],
+    "after a response": [REQUEST],
+    "while a stream is open": [REQUEST.replace(b"/", b"/listens", 1)],
+}
+
+
+@pytest.mark.parametrize("data", LEAVING.values(), ids=LEAVING)
+def test_a_client_that_leaves_leaves_nothing_behind(data: list[bytes]) -> None:
+    """A request that waits behind another one is not executed any more."""
+
+    async def main() -> tuple[list[tuple[str, Any]], int, Any]:
+        one = Connection()
+        await one.receive(*data)
+        one.protocol.connection_lost(None)
+        await one.release()
+        return [each for each in of_requests(one.admission) if each[1]], len(one.scopes), one.protocol.timer
+
+    complete = data[0] != REQUEST[:20] and not data[0].startswith(b"POST")
+    assert run(main) == ([], int(complete), None)
+
+
+def test_everything_that_waits_for_the_end_of_a_request_is_notified() -> None:
+    received = []
+
+    async def listens(scope: Scope, receive: Receive, send: Send) -> None:
+        await receive()
+        waiting = [asyncio.create_task(receive()) for _ in range(2)]
+        for each in waiting:
+            received.append((await each)["type"])
+
+    async def main() -> None:
+        one = Connection(app=listens)
+        await one.receive(REQUEST)
+        one.protocol.connection_lost(None)
+        await settle()
+
+    run(main)
+
+    assert received == ["http.disconnect"] * 2
