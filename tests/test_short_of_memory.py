@@ -27,11 +27,15 @@ def short_of_memory(gateway: Gateway, monkeypatch: pytest.MonkeyPatch) -> Gatewa
     return gateway
 
 
-def test_the_legacy_contract_answers_503(short_of_memory: Gateway) -> None:
-    response = short_of_memory.as_caregiver(1).put(ASSIGNMENTS, json=homework())
+def test_the_legacy_contract_answers_503(short_of_memory: Gateway, caplog: pytest.LogCaptureFixture) -> None:
+    response = short_of_memory.as_caregiver(1).put(
+        ASSIGNMENTS, json=homework(), headers={"x-request-id": "mine"}
+    )
 
     assert rejection_of(response) == (503, MESSAGE)
     assert response.headers["retry-after"]
+    [line] = [each for each in caplog.messages if MESSAGE in each]
+    assert line.startswith(f"request mine: {MESSAGE} ({OF_THE_LIBRARY}")
 
 
 def test_graphql_answers_503(short_of_memory: Gateway) -> None:

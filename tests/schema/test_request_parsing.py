@@ -84,7 +84,10 @@ ENCODED = (415, "the body must not have a content encoding")
             )
         ],
         (post((b"accept", b"*/*")), [b"{}", b""], WRONG_TYPE),
-        (post(JSON, (b"content-encoding", b"gzip")), [b"{}", b""], ENCODED),
+        *[
+            (post(JSON, (b"content-encoding", coding)), [b"{}", b""], ENCODED)
+            for coding in (b"gzip", b"identity, gzip", b"identity, identity")
+        ],
         (post(JSON, (b"content-encoding", b"gzip")), [b"x" * 1024] * 5, ENCODED),
         ({"method": "PUT", "headers": []}, [], (405, "GraphQL only supports GET and POST requests.")),
         (
@@ -103,6 +106,18 @@ def test_a_body_of_unknown_length_may_be_as_long_as_the_limit() -> None:
 
     assert read(post(), longest[:1000], longest[1000:], b"").query == "{ a }"
     assert rejection_of(post(), longest, b" ", b"") == TOO_LONG
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        (b"content-length", b"%d" % LIMIT),
+        (b"content-encoding", b""),
+        (b"content-encoding", b"Identity"),
+    ],
+)
+def test_a_body_may_have_exactly_the_limit_and_no_coding(header: tuple[bytes, bytes]) -> None:
+    assert read(post(JSON, header), b'{"query": "{ a }"}'.ljust(LIMIT), b"").query == "{ a }"
 
 
 @pytest.mark.parametrize(

@@ -81,6 +81,17 @@ def test_a_worker_that_starts_has_longer(worker: Any, clock: Clock) -> None:
 
 
 @pytest.mark.usefixtures("clock")
+def test_a_worker_that_stops_to_serve_has_served(worker: Any) -> None:
+    answer(worker, serves=True)
+    answer(worker, serves=False)
+    assert worker.fault() == ""
+
+    worker.process = SimpleNamespace(exitcode=-signal.SIGKILL)
+
+    assert worker.fault() == "was ended by SIGKILL"
+
+
+@pytest.mark.usefixtures("clock")
 @pytest.mark.parametrize("have_served", [[True, True], [True, False], [False, True]])
 def test_workers_that_served_and_end_together_are_replaced(
     have_served: list[bool], monkeypatch: pytest.MonkeyPatch
