@@ -19,6 +19,7 @@ from app.server.sockets import EdgeSocket
 from app.settings import Environment, Settings
 from tests.leftovers import of_requests
 
+ADDRESS = "192.0.2.1"
 LIMIT = 1024  # bytes of a body
 HEAD = b" HTTP/1.1\r\nhost: care\r\n"
 WAITS, REQUEST = b"GET /waits" + HEAD + b"\r\n", b"GET /" + HEAD + b"\r\n"
@@ -64,7 +65,7 @@ class Connection:
             for name in ("pause_reading", "resume_reading", "write_eof", "close", "abort", "set_protocol")
         }
         transport = SimpleNamespace(
-            get_extra_info=lambda name: ("192.0.2.1", 1) if name == "peername" else None,
+            get_extra_info=lambda name: (ADDRESS, 1) if name == "peername" else None,
             get_write_buffer_size=lambda: self.unsent,
             is_closing=lambda: "close" in self.calls or "abort" in self.calls,
             write=self.sent.extend,
@@ -261,9 +262,9 @@ def test_a_client_is_idle_from_the_response_on(unsent: int) -> None:
 # --- the scope of a request, and its turn -----------------------------------------------------------
 
 FORWARDED: dict[bytes, tuple[str, str]] = {
-    b"": ("http", "192.0.2.1"),
+    b"": ("http", ADDRESS),
     b"x-forwarded-for: 198.51.100.7\r\n": ("http", "198.51.100.7"),
-    b"x-forwarded-proto: https\r\n": ("https", "192.0.2.1"),
+    b"x-forwarded-proto: https\r\n": ("https", ADDRESS),
 }
 
 
@@ -324,9 +325,10 @@ def test_a_websocket_does_not_have_the_timeout_of_its_request() -> None:
 def sending(status: int, headers: list[tuple[bytes, bytes]], *bodies: bytes) -> ASGIApp:
     async def respond(scope: Scope, receive: Receive, send: Send) -> None:
         await send({"type": "http.response.start", "status": status, "headers": headers})
-        for body in bodies:
+        *parts, last = bodies or (b"",)
+        for body in parts:
             await send({"type": "http.response.body", "body": body, "more_body": True})
-        await send({"type": "http.response.body"})
+        await send({"type": "http.response.body", "body": last})
 
     return respond
 
@@ -365,10 +367,14 @@ def test_a_header_has_no_control_character_but_the_tab(code: int, status: int) -
     assert (b"a: b" in sent) == (status == 200)
 
 
-@pytest.mark.parametrize("last, sent", [(b"c", b"abc"), (b"cde", b"ab")], ids=["shorter", "longer"])
-def test_a_response_that_is_not_as_long_as_it_says_closes_the_connection(last: bytes, sent: bytes) -> None:
+@pytest.mark.parametrize(
+    "parts, sent", [((b"ab", b"c"), b"ab"), ((b"ab", b"cde", b""), b"ab")], ids=["shorter", "longer"]
+)
+def test_a_response_that_is_not_as_long_as_it_says_closes_the_connection(
+    parts: tuple[bytes, ...], sent: bytes
+) -> None:
     async def main() -> tuple[bytes, list[str]]:
-        one = Connection(app=sending(200, [(b"content-length", b"4")], b"ab", last))
+        one = Connection(app=sending(200, [(b"content-length", b"4")], *parts))
         await one.receive(REQUEST)
         return bytes(one.sent).partition(b"\r\n\r\n")[2], one.calls
 
@@ -400,6 +406,55 @@ def test_a_client_that_leaves_leaves_nothing_behind(data: list[bytes]) -> None:
 
     complete = data[0] != REQUEST[:20] and not data[0].startswith(b"POST")
     assert run(main) == ([], int(complete), None)
+
+
+@pytest.mark.parametrize("is_started", [True, False])
+def test_a_request_that_waits_for_a_client_to_read_ends_when_the_client_leaves(is_started: bool) -> None:
+    """It is not executed if it has not begun."""
+
+    async def main() -> tuple[int, list[int], Any]:
+        one = Connection()
+        if is_started:
+            await one.receive(WAITS)
+        one.unsent = 100
+        one.protocol.pause_writing()
+        await (one.release() if is_started else one.receive(REQUEST))
+        running = len(one.admission.running)
+        one.protocol.connection_lost(None)
+        await settle()
+        return running, one.statuses, (len(one.scopes), one.admission.running)
+
+    assert run(main) == (1, [], (int(is_started), {}))
+
+
+@pytest.mark.parametrize("end", ["resume_writing", "connection_lost"])
+def test_the_whole_response_counts_until_the_client_has_read_it(end: str) -> None:
+    """The transport keeps all of it in memory until its last byte is sent."""
+
+    async def main() -> list[tuple[bool, int]]:
+        one = Connection(app=sending(200, [(b"content-length", b"1000")], bytes(1000)))
+        await one.receive(REQUEST)
+        budget, counted = one.admission.budgets.of_address(ADDRESS), []
+        one.unsent = 10
+        one.protocol.pause_writing()
+        counted.append((budget.unsent >= 1000, budget.slow_connections))
+        one.protocol.connection_lost(None) if end == "connection_lost" else one.protocol.resume_writing()
+        return [*counted, (budget.unsent > 0, budget.slow_connections)]
+
+    assert run(main) == [(True, 1), (False, 0)]
+
+
+def test_a_request_that_is_cancelled_gets_a_response() -> None:
+    """The server cancels requests that still run at the end of a shutdown."""
+
+    async def main() -> tuple[list[int], list[str], Any]:
+        one = Connection()
+        await one.receive(WAITS)
+        one.protocol.task.cancel()
+        await settle()
+        return one.statuses, one.calls, one.admission.running
+
+    assert run(main) == ([500], ["close"], {})
 
 
 def test_everything_that_waits_for_the_end_of_a_request_is_notified() -> None:

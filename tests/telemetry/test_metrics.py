@@ -13,7 +13,7 @@ from uvicorn.protocols.utils import ClientDisconnected
 
 from app.auth.rejections import Reason
 from app.cli import main
-from app.http.router import count_socket
+from app.http.router import count_socket, method_of, route_of
 from app.main import create_app
 from app.server.admission import AdmissionControl
 from app.settings import Settings
@@ -261,6 +261,29 @@ def test_a_websocket_whose_client_leaves_before_a_message_is_closed() -> None:
 
     assert counters.sockets - before[0] == {"opened": 1, "closed": 1}
     assert counters.closes - before[1] == {("client", "1006"): 1}
+
+
+@pytest.mark.parametrize(
+    "path, route",
+    [
+        ("/graphql", "/graphql"),
+        ("/graphql/", "other"),
+        ("/readyz", "/readyz"),
+        (ASSIGNMENTS, ASSIGNMENTS),
+        (f"{ASSIGNMENTS}/7", f"{ASSIGNMENTS}/{{id}}"),
+        (f"{ASSIGNMENTS}/7/8", "/gateway/*"),
+        ("//gateway/a", "/gateway/*"),
+        ("/gateways", "other"),
+    ],
+)
+def test_a_path_counts_for_its_route(path: str, route: str) -> None:
+    assert route_of(path) == route
+
+
+def test_an_unknown_method_counts_as_another_one() -> None:
+    known = ["GET", "HEAD", "POST", "PUT", "OPTIONS"]
+
+    assert [method_of({"method": each}) for each in (*known, "BREW", "get")] == [*known, "other", "other"]
 
 
 ENDS: list[tuple[list[Message], dict[tuple[str, str], int]]] = [
