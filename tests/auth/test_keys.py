@@ -252,6 +252,8 @@ def test_a_missing_key_set_is_reported(place: str, sentence: str) -> None:
     [
         (500, b"", f"{BY_ADDRESS}the response status is 500"),
         (302, b"", f"{BY_ADDRESS}the response status is 302 and redirects are not followed"),
+        (308, b"", f"{BY_ADDRESS}the response status is 308 and redirects are not followed"),
+        (400, b"", f"{BY_ADDRESS}the response status is 400"),
         (0, b"", f"{BY_ADDRESS}the response is not HTTP"),
         (200, b"<html>", NO_SET),
     ],

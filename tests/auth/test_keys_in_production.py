@@ -28,6 +28,10 @@ REDIRECTED = "CARE_TOKEN_JWKS cannot be fetched: the response status is 302 and 
         "http://192.0.2.1/keys",
         "http://127.0.0.1.example.test/keys",
         "http://localhost@192.0.2.1/keys",
+        "http://localhost.example.test/keys",
+        "http://10.0.0.1/keys",
+        "http://[::ffff:10.0.0.1]/keys",
+        "http:///keys",
         "http://[/keys",
     ],
 )
@@ -37,7 +41,14 @@ def test_production_rejects_a_key_set_over_plain_http(place: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "place", ["http://localhost/keys", "http://127.0.0.1:9/keys", "http://[::1]/keys", "https://issuer/keys"]
+    "place",
+    [
+        "http://localhost/keys",
+        "http://127.0.0.1:9/keys",
+        "http://127.1.2.3/keys",
+        "http://[::1]/keys",
+        "https://issuer/keys",
+    ],
 )
 def test_production_accepts_a_key_set_over_a_safe_connection(place: str) -> None:
     settings = Settings(env=Environment.PRODUCTION, token_jwks=place)

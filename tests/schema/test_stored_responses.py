@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from httpx2 import Response
 
+from app.http import idempotency
 from app.http.idempotency import MAX_STORED, REPLAY_POINTS
 from app.settings import Settings
 from tests.callers import Gateway
@@ -60,6 +61,30 @@ def test_a_longer_response_is_not_stored_and_is_built_again(limited: Gateway) ->
         assert (each.status_code, each.content) == (200, first.content)
         assert REPLAYED in each.headers.items()
     assert stored(limited) == once
+
+
+def test_a_response_of_exactly_the_limit_is_stored(limited: Gateway, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = []
+    monkeypatch.setattr(idempotency, "MAX_STORED", 0)
+    length = len(update(limited, 1).content)
+    for limit in (length - 1, length):
+        monkeypatch.setattr(idempotency, "MAX_STORED", limit)
+        update(limited, 1)
+        found.append(stored_bytes(limited))
+
+    assert found == [[None], [length]]
+
+
+def test_a_change_that_was_made_is_answered_although_its_response_costs_more_than_is_left(
+    limited: Gateway,
+) -> None:
+    assert limited.as_caregiver(1).post_graphql("{ viewer { role } }").status_code == 200
+    only_budget(limited).left = 200
+
+    response = update(limited, 6)
+
+    assert (response.status_code, stored_bytes(limited)) == (200, [len(response.content)])
+    assert only_budget(limited).left < -1000  # a debt
 
 
 def test_a_replay_is_charged_as_a_lookup_and_its_bytes(limited: Gateway) -> None:
