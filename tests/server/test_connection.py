@@ -457,21 +457,42 @@ def test_a_request_that_is_cancelled_gets_a_response() -> None:
     assert run(main) == ([500], ["close"], 0)
 
 
-def test_everything_that_waits_for_the_end_of_a_request_is_notified() -> None:
+@pytest.mark.parametrize("end", ["response", "client"])
+def test_everything_that_waits_for_the_end_of_a_request_is_notified(end: str) -> None:
     received = []
 
     async def listens(scope: Scope, receive: Receive, send: Send) -> None:
         await receive()
         waiting = [asyncio.create_task(receive()) for _ in range(2)]
+        await asyncio.sleep(0)
+        if end == "response":
+            await sending(200, [])(scope, receive, send)
         for each in waiting:
             received.append((await each)["type"])
 
     async def main() -> None:
         one = Connection(app=listens)
         await one.receive(REQUEST)
-        one.protocol.connection_lost(None)
+        if end == "client":
+            one.protocol.connection_lost(None)
         await settle()
 
     run(main)
 
     assert received == ["http.disconnect"] * 2
+
+
+@pytest.mark.parametrize("version", [b"1.0", b"1.1"])
+@pytest.mark.parametrize("has_length", [True, False])
+def test_the_head_of_a_response_of_unknown_length_is_sent_at_once(version: bytes, has_length: bool) -> None:
+    """The client of a stream then knows that it has begun. Other heads are sent with the body."""
+    headers = [(b"content-length", b"1")] if has_length else []
+
+    async def waits(scope: Scope, receive: Receive, send: Send) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        await receive()
+        await receive()
+
+    sent = response_of(waits, REQUEST.replace(b"1.1", version))
+
+    assert sent.startswith(b"HTTP/1.1 200 OK\r\n") != has_length
