@@ -169,7 +169,7 @@ def test_a_request_that_begins_during_shutdown_has_the_timeout(monkeypatch: pyte
         one = Connection()
         one.protocol.shutdown()
         one.protocol.data_received(REQUEST[:9])
-        await asyncio.sleep(0.01)
+        await settle()
         timer = one.protocol.timer
         assert timer is not None
         return not timer.cancelled() and timer.when() > asyncio.get_running_loop().time()

@@ -116,7 +116,7 @@ def serve(
         draining, stopping = (lambda: done.append("drains")), (lambda: done.append("streams end"))
         with stop_on_signals(draining, stopping, pause, vitals or Vitals()):
             happens()
-            for _ in range(10):
-                await asyncio.sleep(0.001)
+            for _ in range(50):
+                await asyncio.sleep(0)
 
     asyncio.run(main())
