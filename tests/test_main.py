@@ -3,8 +3,6 @@ paths. Importing `app.main` needs no configuration."""
 
 import subprocess
 import sys
-import time
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -22,11 +20,8 @@ from app.server.admission import AdmissionControl
 from app.settings import Environment, Settings, SettingsError
 from tests import keys
 from tests.callers import Gateway, opened, run_write
-from tests.db import raw
-from tests.factories import NOW, a_world, starting_with
-from tests.patience import PATIENCE
+from tests.factories import NOW
 from tests.postgres import drop_database
-from tests.schema.listening import insert_event
 
 UNAVAILABLE = "the database cannot take this now; nothing was changed"
 
@@ -192,22 +187,6 @@ def test_each_setting_reaches_the_part_that_it_limits(settings: Settings) -> Non
         assert (admission.most_requests, admission.budgets) == (11, authenticator.budgets)
         assert (admission.graphql_body_limit, admission.legacy_body_limit) == (70_000, 80_000)
         assert recorder.gather_seconds == 0  # SQLite has one writer, which gathers records itself
-
-
-@pytest.mark.sqlite_only
-@starting_with(a_world)
-def test_a_service_removes_events_after_the_configured_period(settings: Settings) -> None:
-    changed = settings.model_copy(update={"dispatcher": True, "retention_events": 30})
-    old, kept = (
-        insert_event(settings.database, "SUBMITTED", moment=NOW - timedelta(days=days)) for days in (40, 20)
-    )
-    until = time.monotonic() + PATIENCE
-
-    with opened(create_app(changed, clock=lambda: NOW)):
-        while (left := raw.run(settings.database, "SELECT id FROM event")) == [(old,), (kept,)]:
-            assert time.monotonic() < until
-
-    assert left == [(kept,)]
 
 
 def test_an_unknown_attribute_of_the_module_raises() -> None:
