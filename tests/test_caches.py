@@ -42,3 +42,13 @@ def test_a_value_that_is_replaced_or_removed_counts_no_more() -> None:
     assert cache.remove("a") == "B"
     assert cache.remove("a") is None
     assert (cache.values, cache.weights, cache.weight) == ({}, {}, 0)
+
+
+def test_a_value_that_is_replaced_or_empty_is_used_like_any_other() -> None:
+    cache: BoundedCache[str] = BoundedCache(2)
+    for key, value in (("a", "A"), ("b", "B"), ("a", "")):
+        cache.put(key, value)
+
+    assert cache.put("c", "C") == ["B"]
+    assert cache.get("a") == ""
+    assert cache.put("d", "D") == ["C"]

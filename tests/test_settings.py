@@ -3,6 +3,7 @@ misspelt name is rejected in one sentence that names the variable and not its va
 
 import os
 from datetime import UTC, datetime
+from typing import get_args
 
 import pytest
 from click.testing import CliRunner
@@ -192,6 +193,8 @@ INTEGER = "must be a valid integer"
 ZONE = "is not a known time zone such as Europe/Berlin"
 LEVEL = "must be 'debug', 'info', 'warning' or 'error'"
 DATABASE = "must begin with sqlite:/// or postgresql://"
+FILE = "must be sqlite:/// and the path of a file, without parameters"
+PRIMARY = "must have target_session_attrs=read-write, or none: the service does not read from standbys"
 
 ANY_ORIGIN = "must name each origin; * is not accepted"
 ORIGINS = (
@@ -210,6 +213,7 @@ INVALID = [
     ("CARE_CORS_ORIGINS", "https://me@a.test", ORIGINS),
     ("CARE_CORS_ORIGINS", "a.test", ORIGINS),
     ("CARE_CORS_ORIGINS", "null", ORIGINS),
+    ("CARE_CORS_ORIGINS", "http://a.test:080", ORIGINS),
     ("CARE_TRUSTED_DOCUMENTS", "on", "must be 'off', 'audit' or 'enforce'"),
     ("CARE_ENV", "staging", "must be 'development' or 'production'"),
     ("CARE_ENV", "Production", "must be 'development' or 'production'"),
@@ -225,6 +229,10 @@ INVALID = [
     ("CARE_DATABASE_URL", "mysql://care:hunter2hunter2@db/care", DATABASE),
     ("CARE_DATABASE_URL", "care.db", DATABASE),
     ("CARE_DATABASE_URL", "sqlite://care.db", DATABASE),
+    ("CARE_DATABASE_URL", "sqlite:///:memory:", FILE),
+    ("CARE_DATABASE_URL", "sqlite:////srv/care.db?mode=ro", FILE),
+    ("CARE_DATABASE_URL", "postgresql://db/care?sslmode=require&target_session_attrs=any", PRIMARY),
+    ("CARE_DATABASE_URL", "postgresql://db/care?target_session_attrs=primary-or-any", PRIMARY),
     ("CARE_TOKEN_LEEWAY", "-1", "must be greater than or equal to 0"),
     ("CARE_TOKEN_LEEWAY", "301", "must be less than or equal to 300"),
     ("CARE_TOKEN_CACHE", "many", INTEGER),
@@ -246,6 +254,7 @@ INVALID = [
     ("CARE_LEGACY_DEPRECATED", "2027-02-30", DATE),
     ("CARE_LEGACY_DEPRECATED", "1800000000", DATE),
     ("CARE_LEGACY_DEPRECATED", "2027-01-31T09:00:00", DATE),
+    ("CARE_LEGACY_DEPRECATED", "0001-01-01T00:00:00+01:00", DATE),
     ("CARE_LEGACY_SUNSET", "31.07.2027", DATE),
     ("CARE_LEGACY_NOTICE", "www.example.test", "must be an address such as https://example.test/leaving"),
     ("CARE_LEGACY_NOTICE", "https://a.test/>;", "must be an address such as https://example.test/leaving"),
@@ -270,6 +279,86 @@ def test_an_invalid_value_is_rejected(
         read_settings()
 
     assert str(error.value) == f"{name} {reason}"
+
+
+VALID = [
+    ("CARE_CORS_ORIGINS", "http://a.test:8080,https://a.test:4430 https://a.test:80,http://a.test:443"),
+    ("CARE_CORS_ORIGINS", "http://[::1]:3000 capacitor://localhost chrome-extension://abc"),
+    ("CARE_DATABASE_URL", "postgres://care@db/care"),
+    ("CARE_DATABASE_URL", "postgresql://db/care?target_session_attrs=primary&sslmode=require"),
+    ("CARE_DATABASE_URL", "postgresql://db/care?sslmode=require&target_session_attrs=read-write"),
+    ("CARE_RETENTION_DRAFTS", "36500"),
+]
+
+
+@pytest.mark.parametrize(("name", "text"), VALID)
+def test_an_unusual_value_is_accepted(monkeypatch: pytest.MonkeyPatch, name: str, text: str) -> None:
+    monkeypatch.setenv(name, text)
+
+    assert str(getattr(read_settings(), name.removeprefix("CARE_").lower())) == text
+
+
+BOUNDS = {
+    "CARE_PORT": (1, 65_535),
+    "CARE_METRICS_PORT": (0, 65_535),
+    "CARE_TOKEN_LEEWAY": (0, 300),
+    "CARE_TOKEN_CACHE": (0, 100_000),
+    "CARE_READ_THREADS": (1, 64),
+    "CARE_LOOP_READ_MS": (0, 1000),
+    "CARE_RETENTION_EVENTS": (7, 36_500),
+    "CARE_RETENTION_DELIVERIES": (0, 36_500),
+    "CARE_RETENTION_DRAFTS": (0, 36_500),
+    "CARE_RETENTION_AUDIT": (30, 36_500),
+    "CARE_LEGACY_RETRY_WINDOW": (0, 86_400),
+    "CARE_LEGACY_BODY_LIMIT": (1024, 16_777_216),
+    "CARE_GRAPHQL_BODY_LIMIT": (1024, 16_777_216),
+    "CARE_MOST_REQUESTS": (1, 100_000),
+    "CARE_DRAIN_SECONDS": (0, 300),
+    "CARE_TOKEN_LIMIT": (1, 100_000),
+    "CARE_DEPTH_LIMIT": (1, 64),
+    "CARE_COST_LIMIT": (1, 10_000_000),
+    "CARE_RESPONSE_LIMIT": (65_536, 1_073_741_824),
+    "CARE_RATE_LIMIT": (0, 1_000_000_000),
+    "CARE_IDENTIFIER_LIMIT": (0, 1_000_000),
+    "CARE_RECENT_REQUESTS": (0, 1000),
+}
+
+
+def is_accepted(name: str, number: int) -> bool:
+    try:
+        Settings.model_validate({name.removeprefix("CARE_").lower(): number})
+    except ValueError:
+        return False
+    return True
+
+
+def test_numbers_are_accepted_within_their_bounds() -> None:
+    fields = Settings.model_fields.items()
+    assert list(BOUNDS) == [
+        variable(name) for name, field in fields if int in (field.annotation, *get_args(field.annotation))
+    ]
+
+    for name, (least, most) in BOUNDS.items():
+        found = [is_accepted(name, number) for number in (least - 1, least, most, most + 1)]
+        assert found == [False, True, True, False], name
+
+
+@pytest.mark.parametrize(
+    ("env", "points", "identifiers", "effective"),
+    [
+        ("production", None, None, (300_000, 30)),
+        ("production", 0, 0, (0, 0)),
+        ("production", 7, 8, (7, 8)),
+        ("development", None, None, (0, 0)),
+        ("development", 7, 8, (7, 8)),
+    ],
+)
+def test_only_production_limits_rates_by_default(
+    env: str, points: int | None, identifiers: int | None, effective: tuple[int, int]
+) -> None:
+    settings = Settings(env=Environment(env), rate_limit=points, identifier_limit=identifiers)
+
+    assert (settings.points_per_minute, settings.identifiers_per_hour) == effective
 
 
 def test_all_invalid_values_are_named(monkeypatch: pytest.MonkeyPatch) -> None:

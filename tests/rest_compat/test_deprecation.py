@@ -125,6 +125,14 @@ def test_a_sunset_before_the_deprecation_stops_the_start(monkeypatch: pytest.Mon
     assert str(refusal.value) == ("CARE_LEGACY_SUNSET must not be before CARE_LEGACY_DEPRECATED")
 
 
+@pytest.mark.parametrize("name", ["DEPRECATED", "SUNSET"])
+def test_a_notice_page_needs_only_one_date(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    monkeypatch.setenv(f"CARE_LEGACY_{name}", "2027-01-31")
+    monkeypatch.setenv("CARE_LEGACY_NOTICE", "https://a.test")
+
+    assert read_settings().legacy_notice == "https://a.test"
+
+
 def test_dates_and_notice_page_are_read_from_the_settings(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CARE_LEGACY_DEPRECATED", "2027-01-31")
     monkeypatch.setenv("CARE_LEGACY_SUNSET", "2027-01-31T00:00:00Z")

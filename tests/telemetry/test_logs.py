@@ -163,6 +163,26 @@ def test_two_lines_of_one_function_have_a_limit_each() -> None:
     assert limit.filter(other)
 
 
+@pytest.mark.parametrize("name", ["care.auth", "care.cors", "care.documents", "care.requests"])
+def test_loggers_with_limits_of_their_own_have_no_other(name: str) -> None:
+    limit, one = LineLimit(), record("one")
+    one.name = name
+
+    assert all(limit.filter(one) for _ in range(2 * MAX_LINES))
+
+
+def test_an_error_that_stays_is_logged_every_minute() -> None:
+    """Each minute begins with the number of lines that the one before has omitted."""
+    limit, minutes = LineLimit(), []
+    for minute in (0, 1, 3, 4):
+        limit.ticks = lambda: minute * MINUTE + 59.9  # noqa: B023
+        lines = [record("one") for _ in range(MAX_LINES + (2 if minute < 3 else 0))]
+        passed = [limit.filter(line) for line in lines]
+        minutes.append((passed.count(True), getattr(lines[0], OMITTED, 0), hasattr(lines[1], OMITTED)))
+
+    assert minutes == [(10, 0, False), (10, 2, False), (10, 2, False), (10, 0, False)]
+
+
 @ON_SQLITE
 def test_every_response_is_logged_if_that_is_enabled(settings: Settings) -> None:
     with (
@@ -184,6 +204,22 @@ def test_a_line_of_text_names_the_number_of_omitted_lines() -> None:
     assert text == "WARNING:  an error (7 such lines were omitted)"
 
 
+@pytest.mark.parametrize(
+    ("level", "has_colours", "label"),
+    [
+        (logging.WARNING, True, "\033[33mWARNING:  \033[0m"),
+        (logging.ERROR, True, "\033[31mERROR:    \033[0m"),
+        (logging.CRITICAL, True, "\033[31mCRITICAL: \033[0m"),
+        (logging.INFO, True, "INFO:     "),
+        (logging.ERROR, False, "ERROR:    "),
+    ],
+)
+def test_a_terminal_shows_warnings_in_colour(level: int, has_colours: bool, label: str) -> None:
+    one = logging.LogRecord("care", level, "a file", 1, "a line", (), None)
+
+    assert TextFormatter(has_colours).format(one) == f"{label}a line"
+
+
 def record(message: str, *arguments: object) -> logging.LogRecord:
     return logging.LogRecord("care", logging.WARNING, "a file", 1, message, arguments, None)
 
@@ -197,6 +233,10 @@ def test_a_message_of_several_lines_is_one_json_line() -> None:
 
 def test_unpaired_surrogates_are_replaced() -> None:
     assert json.loads(JsonFormatter().format(record("half \ud83d")))["message"] == "half ?"
+
+
+def test_a_message_of_the_maximum_length_is_complete() -> None:
+    assert json.loads(JsonFormatter().format(record("x" * MAX_MESSAGE)))["message"] == "x" * MAX_MESSAGE
 
 
 def test_long_messages_and_tracebacks_are_truncated() -> None:
@@ -226,6 +266,29 @@ def test_the_setting_selects_the_log_format(text: LogFormat, kind: type) -> None
     handler = configuration.config["handlers"]["default"]
     assert handler["filters"] == ["limit"]
     assert type(configuration.configure_filter(configuration.config["filters"]["limit"])) is LineLimit
+
+
+@pytest.mark.parametrize(("text", "kind"), [(LogFormat.AUTO, TextFormatter), (LogFormat.JSON, JsonFormatter)])
+def test_a_terminal_gets_text_by_default(
+    monkeypatch: pytest.MonkeyPatch, text: LogFormat, kind: type
+) -> None:
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+
+    configuration = logging.config.DictConfigurator(config_of(Settings(log_format=text)))
+    formatter = configuration.configure_formatter(configuration.config["formatters"]["default"])
+
+    assert type(formatter) is kind
+    assert getattr(formatter, "has_colours", True)
+
+
+@pytest.mark.parametrize("level", ["debug", "warning"])
+def test_the_setting_selects_the_level_of_the_service_and_of_the_server(level: str) -> None:
+    """Libraries log warnings at every level, because their lines of information may contain values."""
+    found = config_of(Settings.model_validate({"log_level": level}))
+
+    own = {"level": level.upper()}
+    assert found["loggers"] == {"care": own, "uvicorn": own}
+    assert (found["root"]["level"], found["disable_existing_loggers"]) == ("WARNING", False)
 
 
 def test_an_unknown_log_format_is_rejected() -> None:

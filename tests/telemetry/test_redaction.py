@@ -77,6 +77,30 @@ def test_a_logged_exception_has_its_type_frames_and_causes() -> None:
     ]
 
 
+def raised_while_handling(is_hidden: bool) -> None:
+    try:
+        raise KeyError(SECRET)
+    except KeyError as fault:
+        if is_hidden:
+            raise ValueError(SECRET) from None
+        fault.__context__ = group = ExceptionGroup("", [fault, OSError()])
+        group.__cause__ = fault  # a circle
+        raise ValueError(SECRET)  # noqa: B904
+
+
+@pytest.mark.parametrize(
+    ("is_hidden", "types"),
+    [(True, ["ValueError"]), (False, ["OSError", "ExceptionGroup", "KeyError", "ValueError"])],
+)
+def test_an_exception_during_the_handling_of_another_has_both(is_hidden: bool, types: list[str]) -> None:
+    with pytest.raises(ValueError, match=SECRET) as found:
+        raised_while_handling(is_hidden)
+
+    lines = frames_of(found.value).splitlines()
+
+    assert [line for line in lines if line and line[0] != " " and "Traceback" not in line] == types
+
+
 @pytest.mark.usefixtures("redacted")
 def test_an_exception_of_an_unawaited_task_is_logged_without_its_message(
     caplog: pytest.LogCaptureFixture,
@@ -96,11 +120,22 @@ def test_an_exception_of_an_unawaited_task_is_logged_without_its_message(
     assert [record.getMessage() for record in caplog.records] == ["Task exception was never retrieved"]
 
 
-def test_invalid_utf_8_at_a_websocket_is_not_logged(redacted: None, caplog: pytest.LogCaptureFixture) -> None:
-    """The server would log a traceback for every such message."""
-    server = logging.getLogger("uvicorn.error")
+@pytest.mark.parametrize("is_production", [True, False])
+def test_lines_of_the_server_that_a_client_causes_or_fills_are_not_logged(
+    is_production: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It would log a line or a traceback for every such message, and the query string of a websocket."""
+    known = logging.getLogRecordFactory()
+    redact_logs(is_production)
+    server, strawberry = logging.getLogger("uvicorn.error"), logging.getLogger("strawberry.ws")
+    with caplog.at_level(logging.DEBUG):
+        server.error("Invalid UTF-8 sequence received from client.")
+        server.warning("Invalid HTTP request received.")
+        server.info('%s - "WebSocket %s" [accepted]', "127.0.0.1", f"/graphql?token={SECRET}")
+        server.debug("< TEXT '%s'", SECRET)
+        strawberry.warning("Rejected: `allowed_origins` has no %s", SECRET)
+        for logger in (server, strawberry):
+            logger.info("something else")
+    logging.setLogRecordFactory(known)
 
-    server.error("Invalid UTF-8 sequence received from client.")
-    server.error("something else")
-
-    assert caplog.messages == ["something else"]
+    assert caplog.messages == ["something else"] * 2
