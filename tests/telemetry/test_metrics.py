@@ -8,22 +8,32 @@ from typing import Any, cast
 import pytest
 from click.testing import CliRunner
 from prometheus_client.core import HistogramMetricFamily
+from sqlalchemy import text
 from starlette.types import Message
 from uvicorn.protocols.utils import ClientDisconnected
 
+from app.auth.authenticator import Authenticator
 from app.auth.rejections import Reason
+from app.care.context import utc_now
 from app.cli import main
+from app.db.audit.records import recording
+from app.db.drivers.interface import sqlite_path
+from app.db.sql import Statement
 from app.http.router import count_socket, method_of, route_of
 from app.main import create_app
 from app.server.admission import AdmissionControl
 from app.settings import Settings
 from app.telemetry import counters
-from app.telemetry.metrics.collect import family_of
-from tests.callers import opened
+from app.telemetry.metrics.backlog import reading_backlog
+from app.telemetry.metrics.collect import backlog_metrics, family_of
+from tests import keys
+from tests.audit.test_chain import records, seal_all
+from tests.callers import opened, run_read, run_write
 from tests.db import raw
-from tests.factories import NOW, a_world
+from tests.events.receiver import SECRET
+from tests.factories import HOUR, NOW, a_world, starting_with
 from tests.ports import free_port
-from tests.schema.listening import connected, listening, streaming, wait_for, wait_for_subscription
+from tests.schema.listening import connected, listening, stop, streaming, wait_for, wait_for_subscription
 from tests.telemetry.conftest import ON_SQLITE, MeasuredGateway, current, grown
 
 ASSIGNMENTS = "/gateway/profile/caregiver/session/assignment"
@@ -228,12 +238,25 @@ def test_open_websockets_are_counted(measured: MeasuredGateway) -> None:
     with connected(measured.as_client(1)) as listener:
         listener.send(type="subscribe", id="1", payload={"query": VIEWER})
         listener.receive_close()
+    closed = measured.numbers()
+    with streaming(measured.as_client(1), "subscription { assignmentChanged { id } }") as stream:
+        wait_for_subscription(measured)
+        of_stream = measured.numbers()
+        stop(measured)
+        assert list(stream.events) == []
 
     after = measured.numbers()
+    for numbers, open_sockets, open_streams in (
+        (during, 1, 0),
+        (closed, 0, 0),
+        (of_stream, 0, 1),
+        (after, 0, 0),
+    ):
+        assert grown(before, numbers, "care_websockets_open").get((), 0) == open_sockets
+        assert grown(before, numbers, "care_event_streams_open").get((), 0) == open_streams
+    assert grown(before, after, "care_event_streams_total") == {(): 1}
     assert current(during, "care_subscriptions_open") == {(): 1}
-    assert grown(before, during, "care_websockets_open") == {(): 1}
     assert grown(before, after, "care_websockets_total") == {(): 2}
-    assert grown(before, after, "care_websockets_open") == {}
     assert grown(before, after, "care_websocket_closes_total") == {
         ("client", "1000"): 1,
         ("server", "4401"): 1,
@@ -360,6 +383,146 @@ def test_the_backlog_in_the_database_is_exported(measured: MeasuredGateway) -> N
     assert current(numbers, "care_outbox_events_waiting") == {(): events}
     assert current(numbers, "care_audit_records_unsealed") == {(): records}
     assert current(numbers, "care_deliveries") == {("new",): 0, ("retried",): 0, ("dead",): 0}
+
+
+def add_backlog(url: str) -> None:
+    """Events without deliveries of 1, 2 and 1.5 hours ago. Deliveries: 101 new ones, of which the first has
+    an event of 5 hours ago; one retried, one dead and one delivered. Audit records: two sealed, two not."""
+    ago = {hours: f"'{NOW - hours * HOUR:%Y-%m-%dT%H:%M:%S.%fZ}'" for hours in (1, 1.5, 2, 4, 5, 9)}
+    deliveries = [
+        (903, 5, "WAITING", 0, 4),
+        (904, 4, "WAITING", 1, 2),
+        (905, 9, "DEAD", 11, 2),
+        (906, 9, "DELIVERED", 1, 2),
+        *((number, 1, "WAITING", 0, 1) for number in range(1001, 1101)),
+    ]
+    events = [f"({number}, {ago[hours]}, NULL)" for number, hours in ((901, 1), (902, 2), (907, 1.5))]
+    events += [f"({number}, {ago[hours]}, {ago[1]})" for number, hours, *_ in deliveries]
+    rows = [f"({event}, '{state}', {tries}, {ago[hours]})" for event, _, state, tries, hours in deliveries]
+    raw.run(
+        url,
+        "INSERT INTO event (id, moment, hand_over_date, caregiver_id, client_id, kind, session_id) VALUES "
+        + ", ".join(row.replace(")", ", 1, 1, 'ASSIGNED', 1)") for row in events),
+        "INSERT INTO delivery (event_id, state, attempts, next_date, caregiver_id, client_id) VALUES "
+        + ", ".join(row.replace(")", ", 1, 1)") for row in rows),
+    )
+    for hours in (9, 8):
+        run_write(url, recording(records(1, moment=NOW - hours * HOUR)))
+        seal_all(url, NOW - hours * HOUR)
+    for hours in (3, 2):
+        run_write(url, recording(records(1, moment=NOW - hours * HOUR)))
+
+
+@starting_with(a_world)
+def test_the_backlog_is_exported_with_its_age(settings: Settings) -> None:
+    add_backlog(settings.database)
+
+    backlog = run_read(settings.database, reading_backlog())
+
+    found, of_slow_clock = (
+        {
+            (family.name, *sample.labels.values()): sample.value
+            for family in backlog_metrics(backlog, now)
+            for sample in family.samples
+        }
+        for now in (NOW, NOW - 10 * HOUR)
+    )
+    counts = {
+        ("care_outbox_events_waiting",): 3,
+        ("care_deliveries", "new"): 101,
+        ("care_deliveries", "retried"): 1,
+        ("care_deliveries", "dead"): 1,
+        ("care_audit_records_unsealed",): 2,
+    }
+    ages = {"care_outbox_oldest": 2, "care_delivery_oldest": 5, "care_audit_oldest_unsealed": 3}
+    assert found == counts | {(f"{name}_seconds",): hours * 3600 for name, hours in ages.items()}
+    assert of_slow_clock == counts | {(f"{name}_seconds",): 0 for name in ages}
+
+
+def test_the_state_of_the_process_is_exported(settings: Settings, kind: str) -> None:
+    changed = {
+        "metrics_port": free_port(),
+        "token_key": keys.public_pem() + keys.public_pem(keys.private_key("other")),
+        "webhook_url": "https://example.test/care",
+        "webhook_secret": SECRET,
+        "most_requests": 77,
+    }
+    settings = settings.model_copy(update=changed)
+    names = (
+        "care_http_requests_limit",
+        "care_process_draining",
+        "care_subscriptions_open",
+        "care_token_keys",
+        "care_token_keys_failing",
+        "care_webhook_configured",
+    )
+    with opened(create_app(settings, clock=lambda: NOW)) as client:
+        gateway = MeasuredGateway(client, settings)
+        authenticator: Authenticator = client.app_state["authenticator"]
+        admission: AdmissionControl = client.app_state["admission"]
+        before = gateway.numbers()
+        occupancy = gateway.database.occupancy()
+        admission.is_draining = authenticator.verifier.keys.is_failing = True
+        after = gateway.numbers()
+
+    states = [[current(numbers, name)[()] for name in names] for numbers in (before, after)]
+    assert states == [[77, 0, 0, 2, 0, 1], [77, 1, 0, 2, 1, 1]]
+    assert occupancy.open > 0
+    assert current(after, "care_database_connections") == {
+        ("busy",): occupancy.open - occupancy.idle,
+        ("idle",): occupancy.idle,
+    }
+    assert current(after, "care_database_connections_limit") == {(): occupancy.limit}
+    [(database, _, _)] = current(before, "care_build_info")
+    assert database.partition(" ")[0] == kind
+
+
+@ON_SQLITE
+def test_every_counter_is_exported_under_its_name(measured: MeasuredGateway) -> None:
+    before = measured.numbers()
+
+    counters.deliveries["failed"] += 2
+    counters.record_run("outbox")
+    for number, each in enumerate(
+        (counters.long_slices, counters.reads_on_loop, counters.reads_in_threads, counters.commits), 1
+    ):
+        each.add(number * 100)
+
+    after = measured.numbers()
+    assert grown(before, after, "care_delivery_attempts_total") == {("failed",): 2}
+    [(work, moment)] = current(after, "care_dispatcher_last_run_timestamp_seconds").items()
+    assert (work, abs(utc_now().timestamp() - moment) < 3600) == (("outbox",), True)
+    held, commits, reads = (
+        {labels: round(value, -2) for labels, value in grown(before, after, f"{name}_seconds_sum").items()}
+        for name in ("care_event_loop_held", "care_database_commit_duration", "care_database_read_duration")
+    )
+    assert (held, commits, reads) == ({(): 100}, {(): 400}, {("loop",): 200, ("thread",): 300})
+
+
+@ON_SQLITE
+def test_the_files_and_the_disk_are_exported(
+    measured: MeasuredGateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = sqlite_path(measured.settings.database)
+    disk = type("Disk", (), {"f_bavail": 3, "f_bfree": 5, "f_bsize": 7, "f_frsize": 1024})
+    monkeypatch.setattr("os.statvfs", lambda folder: disk if folder == path.parent else None)
+
+    numbers = measured.numbers()
+
+    sizes = {("database",): path.stat().st_size, ("log",): Path(f"{path}-wal").stat().st_size}
+    assert min(sizes.values()) > 0
+    assert current(numbers, "care_database_file_bytes") == sizes
+    assert current(numbers, "care_database_disk_free_bytes") == {(): 3072}
+
+
+@pytest.mark.parametrize("kind", ["postgresql"], indirect=True)
+def test_the_wait_for_a_synchronous_standby_is_exported(
+    measured: MeasuredGateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waiting = Statement(text("SELECT 3, 12.5::float"))
+    monkeypatch.setattr("app.db.drivers.waiting_commits.WAITING_COMMITS", waiting)
+
+    assert current(measured.numbers(), "care_database_standby_wait_seconds") == {(): 12.5}
 
 
 def test_an_unavailable_database_is_exported(measured: MeasuredGateway) -> None:

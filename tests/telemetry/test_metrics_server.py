@@ -3,26 +3,32 @@ samples of all workers."""
 
 import asyncio
 import socket
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, closing
 from pathlib import Path
 
 import pytest
+from prometheus_client.core import GaugeMetricFamily
 
 from app.db.drivers.factory import open_database
+from app.main import create_app
 from app.settings import Settings, SettingsError
 from app.telemetry.metrics.collect import MetricSources
 from app.telemetry.metrics.server import (
     FOLDER,
     MAX_HEAD_BYTES,
     OWN,
+    STORED,
+    Pages,
     collect_from_workers,
     serve_metrics,
     serve_tcp,
     serve_unix_socket,
+    to_json_lines,
     to_prometheus_text,
 )
-from tests.callers import Gateway
+from tests.callers import Gateway, opened
 from tests.patience import PATIENCE
+from tests.ports import free_port
 from tests.telemetry.conftest import ON_SQLITE, MeasuredGateway, current, numbers_in
 
 
@@ -55,9 +61,85 @@ def test_a_malformed_request_is_rejected(measured: MeasuredGateway, data: bytes)
     assert received == b"" or received.startswith(b"HTTP/1.1 400 ")
 
 
+@ON_SQLITE
+@pytest.mark.parametrize("method", ["GET", "HEAD"])
+def test_a_response_has_its_type_and_length_and_is_not_stored(measured: MeasuredGateway, method: str) -> None:
+    address = (measured.settings.metrics_host, measured.settings.metrics_port)
+    with socket.create_connection(address, timeout=PATIENCE) as line, line.makefile("rb") as received:
+        line.sendall(f"{method} /metrics HTTP/1.1\r\n\r\n".encode())
+        head, _, body = received.read().partition(b"\r\n\r\n")
+
+    length = int(head.partition(b"content-length: ")[2].split()[0])
+    assert length > 1000
+    assert len(body) == (length if method == "GET" else 0)
+    assert head.decode().splitlines() == [
+        "HTTP/1.1 200 OK",
+        "content-type: text/plain; version=0.0.4; charset=utf-8",
+        f"content-length: {length}",
+        "cache-control: no-store",
+        "x-content-type-options: nosniff",
+        "connection: close",
+    ]
+
+
+async def fails() -> bytes:
+    raise LookupError("a bug")
+
+
+def test_a_fault_is_a_500_and_logged_and_a_silent_client_is_disconnected(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("app.telemetry.metrics.server.REQUEST_SECONDS", 0.2)
+    path = str(tmp_path / "metrics")
+
+    async def send(request: bytes) -> bytes:
+        reader, writer = await asyncio.open_unix_connection(path)
+        with closing(writer):
+            writer.write(request)
+            async with asyncio.timeout(PATIENCE):
+                return await reader.read()
+
+    async def run() -> list[bytes]:
+        async with serve_unix_socket(path, {OWN: fails, STORED: nothing}):
+            requests = (b"GET /own HTTP/1.1\r\n\r\n", b"GET /own", b"GET /stored HTTP/1.1\r\n\r\n")
+            return [await send(request) for request in requests]
+
+    fault, *silent = asyncio.run(run())
+
+    assert fault.startswith(b"HTTP/1.1 500 Internal Server Error\r\n")
+    assert silent == [b"", b""]
+    assert [(record.levelname, record.message) for record in caplog.records] == [
+        ("ERROR", "metrics cannot be collected")
+    ]
+
+
 async def nothing() -> bytes:
     await asyncio.Event().wait()
     return b""
+
+
+async def a_gauge() -> bytes:
+    return to_json_lines([GaugeMetricFamily("care_workers_gauge", "A gauge.", 7)])
+
+
+def test_a_worker_that_hangs_after_its_own_metrics_delays_no_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The database metrics are then missing in this response."""
+    monkeypatch.setattr("app.telemetry.metrics.server.WORKER_SECONDS", 0.2)
+
+    async def run() -> str:
+        async with AsyncExitStack() as stack:
+            for name in ("w1", "w2"):
+                pages: Pages = {OWN: a_gauge, STORED: nothing}
+                await stack.enter_async_context(serve_unix_socket(str(tmp_path / name), pages))
+            return to_prometheus_text(await collect_from_workers(tmp_path)).decode()
+
+    assert numbers_in(asyncio.run(run())) == {
+        ("care_workers", ()): 2,
+        ("care_workers_gauge", (("worker", "w1"),)): 7,
+        ("care_workers_gauge", (("worker", "w2"),)): 7,
+    }
 
 
 @ON_SQLITE
@@ -103,3 +185,26 @@ def test_a_port_in_use_is_a_settings_error() -> None:
         port = taken.getsockname()[1]
         with pytest.raises(SettingsError, match=f"cannot listen for metrics on 127.0.0.1, port {port}: "):
             asyncio.run(run(port))
+
+
+def test_an_unknown_host_of_metrics_is_a_settings_error() -> None:
+    async def run() -> None:
+        async with serve_tcp("a..b", 9464, nothing):
+            pass
+
+    with pytest.raises(SettingsError) as raised:
+        asyncio.run(run())
+
+    assert str(raised.value) == "cannot listen for metrics on a..b, port 9464: no such address"
+
+
+@ON_SQLITE
+def test_metrics_are_served_on_their_own_host(settings: Settings) -> None:
+    """The host of the service is public."""
+    own = settings.model_copy(
+        update={"host": "0.0.0.0", "metrics_host": "127.0.0.2", "metrics_port": free_port()}
+    )
+    with opened(create_app(own)):
+        socket.create_connection(("127.0.0.2", own.metrics_port), timeout=PATIENCE).close()
+        with pytest.raises(ConnectionRefusedError):
+            socket.create_connection(("127.0.0.1", own.metrics_port), timeout=PATIENCE)

@@ -151,8 +151,8 @@ async def serve_tcp(host: str, port: int, make_body: Callable[[], Awaitable[byte
     handler = partial(handle, {PATH: make_body})
     try:
         server = await asyncio.start_server(handler, host, port, limit=MAX_HEAD_BYTES)
-    except OSError as error:
-        reason = error.strerror or "no such address"
+    except (OSError, UnicodeError) as error:  # UnicodeError: no host can have this name
+        reason = getattr(error, "strerror", None) or "no such address"
         raise SettingsError(f"cannot listen for metrics on {host}, port {port}: {reason}") from None
     with closing(server):
         yield
