@@ -26,7 +26,7 @@ from app.http.paths import (
     PATHS,
 )
 from app.settings import Settings
-from app.usage.report import State, report_of
+from app.usage.report import Line, Report, State, report_of
 from tests.callers import run_write
 from tests.cli.conftest import Command, assert_rejected
 from tests.factories import DAY
@@ -214,11 +214,11 @@ def test_callers_are_listed_with_their_requests_and_last_use(
     moment, earlier = f"{now:%Y-%m-%d %H:%M}", f"{yesterday:%Y-%m-%d %H:%M}"
     lines = result.stdout.splitlines()
     at = lines.index(LIST_CAREGIVER_ASSIGNMENTS)
-    assert [line.split() for line in lines[at + 2 : at + 6]] == [
-        ["application", "role", "requests", "before", "trend", "last", "use", "(UTC)"],
-        ["mobile-app", "caregiver", "2,000", "4,000", "-50%", *moment.split()],
-        ["cron", "caregiver", "1", "0", "new", *earlier.split()],
-        ["mobile-app", "client", "1", "0", "new", *earlier.split()],
+    assert lines[at + 2 : at + 6] == [
+        "    application  role       requests  before  trend  last use (UTC)",
+        f"    mobile-app   caregiver     2,000   4,000   -50%  {moment}",
+        f"    cron         caregiver         1       0    new  {earlier}",
+        f"    mobile-app   client            1       0    new  {earlier}",
     ]
     assert result.stdout.endswith("\nThe legacy paths are in use.\n")
 
@@ -234,6 +234,95 @@ def test_a_period_before_counting_began_is_not_compared(
     )
 
     assert line.split()[2:5] == ["2", "-", "-"]
+
+
+# --- a report of 7 days: from the 15th, after the 8th to the 14th ---
+
+AT = datetime(2026, 11, 21, 9, 30, tzinfo=UTC)
+LONG_AGO = AT - 60 * DAY
+
+
+def on(day: int, hour: int = 0, minute: int = 0) -> datetime:
+    return datetime(2026, 11, day, hour, minute, tzinfo=UTC)
+
+
+def report_on(used: list[Counted], *ran: tuple[datetime, datetime]) -> Report:
+    hours: dict[str, int] = {}
+    for begin, end in ran or [(LONG_AGO, AT)]:
+        for hour, bits in minutes_between(begin, end).items():
+            hours[hour] = hours.get(hour, 0) | bits
+    return report_of(StoredUsage(used, dict(sorted(hours.items()))), AT, 7, [LIST_CLIENT_SESSIONS])
+
+
+def test_a_period_begins_at_midnight_of_its_first_day() -> None:
+    """With rejected calls, which are counted only in the period."""
+    moments = (on(7, 23, 59), on(8), on(14, 23, 59), on(15), AT)
+    used = [
+        calls(LIST_CLIENT_SESSIONS, application, 10**number, moment, role)
+        for application, role in (("app", "CLIENT"), ("unknown", ""))
+        for number, moment in enumerate(moments)
+    ]
+
+    [part] = report_on(used).parts
+
+    assert part.lines == [Line("app", "CLIENT", 11_000, 110, AT)]
+    assert (part.rejected, part.last_use) == (11_000, AT)
+
+
+@pytest.mark.parametrize(
+    ("ran", "before"),
+    [
+        ([(on(7, 23, 58), AT)], 4),
+        ([(on(8, 0, 30), AT)], None),  # an hour of a day may be missing, but not before counting began
+        ([(LONG_AGO, on(10)), (on(11), AT)], None),
+        ([(LONG_AGO, on(10)), (on(10, 1), AT)], 4),
+    ],
+)
+def test_only_a_complete_period_is_compared(ran: list[tuple[datetime, datetime]], before: int | None) -> None:
+    used = [
+        calls(LIST_CLIENT_SESSIONS, "app", number, moment) for number, moment in ((4, on(12)), (6, on(16)))
+    ]
+
+    [part] = report_on(used, *ran).parts
+
+    assert [(line.requests, line.before) for line in part.lines] == [(6, before)]
+
+
+@pytest.mark.parametrize(
+    ("began", "state"), [(on(14, 23, 58), State.UNUSED), (on(15, 0, 30), State.NOT_KNOWN)]
+)
+def test_the_day_on_which_counting_began_is_incomplete(began: datetime, state: State) -> None:
+    assert report_on([], (began, AT)).state is state
+
+
+def test_the_time_before_counting_began_is_no_gap() -> None:
+    report = report_on([], (on(16, 12), on(17)), (on(17, 3), AT))
+
+    assert report.gaps == [(on(17), on(17, 3))]
+    assert (report.since, report.counted_days) == (on(16, 12), 4)
+    assert (report.minutes, report.counted_minutes) == (6 * 1440 + 568, 4 * 1440 + 540 + 568)
+
+
+def test_three_applications_are_all_named() -> None:
+    used = [calls(LIST_CLIENT_SESSIONS, f"app-{number}", number, AT) for number in (1, 2, 3)]
+
+    [part] = report_on(used).parts
+
+    assert part.verdict == (
+        "still 3 applications: app-3 (3 requests, last on 2026-11-21), "
+        "app-2 (2 requests, last on 2026-11-21), app-1 (1 request, last on 2026-11-21)"
+    )
+
+
+def test_a_call_that_was_turned_away_is_a_use() -> None:
+    """Its token was not verified, so it may be that of a person."""
+    [part] = report_on([calls(LIST_CLIENT_SESSIONS, "unknown", 5, AT, "UNKNOWN")]).parts
+
+    assert (part.state, part.lines, part.rejected) == (
+        State.USED,
+        [Line("unknown", "UNKNOWN", 5, 0, AT)],
+        0,
+    )
 
 
 @pytest.mark.sqlite_only

@@ -3,8 +3,9 @@ of several processes add up, and a killed process loses some seconds at most."""
 
 import asyncio
 import logging
+import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from datetime import datetime
 from functools import partial
 from typing import Any, cast
@@ -12,16 +13,17 @@ from typing import Any, cast
 import pytest
 
 from app.db.drivers.factory import open_database
-from app.db.drivers.interface import Database
+from app.db.drivers.interface import Database, sqlite_path
 from app.main import create_app
 from app.server.background import in_background
 from app.server.rejections import count_rejection
 from app.settings import Settings
-from app.usage.counts import MAX_APPLICATIONS, Usage, write_usage
+from app.usage.counts import MAX_APPLICATIONS, Usage, name_of, write_usage
 from tests import keys
 from tests.callers import Gateway, opened
 from tests.db import raw
 from tests.factories import DAY, HOUR, NOW, a_world, starting_with
+from tests.patience import PATIENCE
 from tests.rest_compat.legacy import ASSIGNMENTS, SESSIONS
 from tests.test_main import take_away
 
@@ -133,6 +135,43 @@ def test_the_token_or_else_the_user_agent_names_the_application(settings: Settin
     for _, _, name in APPLICATIONS.values():
         expected[name] = expected.get(name, 0) + 2
     assert {row[3]: row[4] for row in counted(settings)} == expected
+
+
+DEVICES = (
+    "iPhone",
+    "ipad",
+    "ipod",
+    "MacBook",
+    "macmini",
+    "mac-mini",
+    "MacPro",
+    "mac-pro",
+    "Galaxy",
+    "Pixel",
+    "desktop",
+    "laptop",
+)
+
+
+def test_names_of_devices_are_not_names_of_applications() -> None:
+    assert {name: name_of(f"jonas-{name}/1") for name in DEVICES} == dict.fromkeys(DEVICES, "unknown")
+    agents = ("macaroni/1", f"{'a' * 64}/1", f"{'a' * 65}/1", "a1-b_c/9", "1a/9", "a/b", "", None)
+    assert [name_of(agent) for agent in agents] == [
+        "macaroni",
+        "a" * 64,
+        "unknown",
+        "a1-b_c",
+        *["unknown"] * 4,
+    ]
+
+
+def test_calls_between_two_writes_are_one_count_with_the_last_moment() -> None:
+    usage = Usage(cast(Database, None), lambda: NOW)
+    usage.add(LIST, "CLIENT", "one", NOW)
+    usage.add(LIST, "CLIENT", "one", NOW + HOUR, requests=2)
+
+    assert [(each.requests, each.last_date) for each in usage.take()] == [(3, NOW + HOUR)]
+    assert usage.take() == []
 
 
 def test_applications_over_the_limit_are_counted_as_other() -> None:
@@ -275,6 +314,51 @@ def test_a_process_stops_although_its_database_is_gone(
     assert any("calls of the legacy paths cannot be written" in record.message for record in caplog.records)
 
 
+class HangingDatabase:
+    async def write(self, steps: object) -> None:
+        await asyncio.Event().wait()
+
+
+def test_a_process_stops_although_its_database_hangs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The calls of a write that was cancelled are still there for another."""
+    monkeypatch.setattr("app.usage.counts.END_SECONDS", 0.01)
+    usage = Usage(cast(Database, HangingDatabase()), lambda: NOW)
+    usage.add(LIST, "CLIENT", "one", NOW)
+
+    async def stop_at_once() -> None:
+        stop = asyncio.Event()
+        stop.set()
+        async with asyncio.timeout(PATIENCE):
+            await write_usage(usage, stop)
+
+    asyncio.run(stop_at_once())
+
+    assert [each.requests for each in usage.take()] == [1]
+
+
+@pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
+def test_a_locked_database_is_logged_in_one_line(
+    settings: Settings, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("app.db.drivers.sqlite.BUSY_SECONDS", 0)
+
+    async def write() -> None:
+        db = await open_database(settings.database)
+        usage = Usage(db, lambda: NOW)
+        usage.add(LIST, "CLIENT", "one", NOW)
+        with closing(sqlite3.connect(sqlite_path(settings.database), isolation_level=None)) as other:
+            other.execute("BEGIN IMMEDIATE")
+            await usage.write()
+        await db.close()
+
+    asyncio.run(write())
+
+    message = "calls of the legacy paths cannot be written now: database is locked"
+    assert [(each.levelname, each.message, each.exc_info) for each in caplog.records] == [
+        ("WARNING", message, None)
+    ]
+
+
 def test_counts_older_than_400_days_are_removed(settings: Settings) -> None:
     for now in (NOW - 401 * DAY, NOW - 399 * DAY, NOW):
         with service(settings, now=now) as gateway:
@@ -324,6 +408,10 @@ def test_the_minutes_of_processes_add_up_and_a_killed_one_leaves_a_gap(settings:
     assert minutes(settings) == [("2026-11-21T09", [0, 1, 3])]
 
 
+def test_two_writes_at_one_moment_lose_no_minute(settings: Settings) -> None:
+    assert written_at(settings, "09:00:00", "09:00:30", "09:00:30", "09:01:00") == [("2026-11-21T09", [0])]
+
+
 def test_a_process_that_was_suspended_did_not_count_meanwhile(settings: Settings) -> None:
     assert written_at(settings, "09:00:00", "09:01:00", "09:10:20", "09:11:20", "09:12:00") == [
         ("2026-11-21T09", [0, 11])
@@ -361,7 +449,8 @@ def test_calls_that_are_turned_away_are_counted_as_calls_of_unknown_people(setti
         raw.run(settings.database, "ALTER TABLE caregiver RENAME TO away")
         assert caregiver.get(LISTED).status_code == 500
         raw.run(settings.database, "ALTER TABLE away RENAME TO caregiver")
-        count_rejection("requests at once", b"PUT", ASSIGNMENTS.encode())
+        for _ in range(3):
+            count_rejection("requests at once", b"PUT", ASSIGNMENTS.encode())
         count_rejection("requests at once", b"GET", f"{ASSIGNMENTS}/7?x=1".encode())
         for method, target in ((b"POST", ASSIGNMENTS.encode()), (b"GET", b"/graphql"), (b"", b"")):
             count_rejection("requests at once", method, target)
@@ -369,5 +458,5 @@ def test_calls_that_are_turned_away_are_counted_as_calls_of_unknown_people(setti
     assert counted(settings) == [
         (TODAY, LIST, "UNKNOWN", "unknown", 1),
         (TODAY, ONE, "UNKNOWN", "unknown", 1),
-        (TODAY, PUT, "UNKNOWN", "unknown", 1),
+        (TODAY, PUT, "UNKNOWN", "unknown", 3),
     ]
