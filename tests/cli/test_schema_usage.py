@@ -1,7 +1,7 @@
 """Promise: `schema usage` states who still uses deprecated parts of the schema, and never calls a part unused
 of the days before it was deprecated."""
 
-from datetime import datetime
+from datetime import datetime, timedelta
 
 import orjson
 import pytest
@@ -11,7 +11,7 @@ from app.db.statements.usage import SERVED, Counted, day_of
 from app.settings import Settings
 from tests.callers import run_write
 from tests.cli.conftest import Command
-from tests.cli.test_legacy_report import calls, days_since, storing_usage
+from tests.cli.test_legacy_report import calls, days_since, midnight, storing_usage
 from tests.factories import DAY
 from tests.schema.deprecating import ARGUMENT, FIELD, PARTS, deprecated
 
@@ -94,6 +94,28 @@ def test_days_on_which_another_version_served_are_not_counted(
 
     sentence = "not known: no calls, but on 1 of these days calls were counted for less than 23 hours"
     assert (result.exit_code, result.stdout.count(sentence)) == (3, len(PARTS))
+
+
+@pytest.mark.sqlite_only
+@pytest.mark.usefixtures("deprecated")
+def test_a_part_that_is_used_counts_more_than_one_that_is_not_known(
+    command: Command, settings: Settings, now: datetime
+) -> None:
+    """A part is not known if calls were not counted on a day on which the schema had it."""
+    gap = midnight(now) - 3 * DAY
+    counted = [(now - 100 * DAY, gap), (gap + DAY, now + timedelta(minutes=2))]
+    run_write(settings.database, storing_usage(served(now, 40, *PARTS), counted))
+    unknown = command("schema", "usage", "--json")
+    run_write(settings.database, storing_usage([calls(FIELD, "web-app", 1, now)], []))
+
+    used = command("schema", "usage", "--json")
+
+    states = [[part["state"] for part in orjson.loads(each.stdout)["parts"]] for each in (unknown, used)]
+    assert (unknown.exit_code, used.exit_code) == (3, 1)
+    assert [sorted(each) for each in states] == [
+        ["NOT_KNOWN"] * len(PARTS),
+        [*["NOT_KNOWN"] * (len(PARTS) - 1), "USED"],
+    ]
 
 
 @pytest.mark.sqlite_only
