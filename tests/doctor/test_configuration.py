@@ -1,16 +1,21 @@
 """Promise: the doctor finds problems of the settings, the keys, the trusted documents and the webhook."""
 
+import errno
 import json
+import socket
+import ssl
+from contextlib import suppress
 from pathlib import Path
+from threading import Thread
 
 import pytest
 
 from app.dev.tokens import make_key_file
 from tests import keys
 from tests.auth.issuer import jwk, key_set, serving_issuer
+from tests.certificates import certificate
 from tests.doctor.conftest import Diagnose, run
 from tests.events.receiver import SECRET, receiving
-from tests.ports import free_port
 
 pytestmark = pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
 ROLE = "query Role { viewer { role } }"
@@ -94,6 +99,7 @@ UNUSED = "CARE_TRUSTED_MANIFEST is set, and CARE_TRUSTED_DOCUMENTS is off: any d
         ({"identifier_limit": "0"}, [("ok", "production"), ("warning", ANY_IDENTIFIER)]),
         ({"audit": "off"}, [("ok", "production"), ("failed", UNAUDITED)]),
         ({"metrics_port": "9464"}, [("ok", "production")]),
+        ({"metrics_host": "0.0.0.0"}, [("ok", "production")]),
         (
             {"port": "9464", "metrics_port": "9464"},
             [("ok", "production"), ("failed", "CARE_METRICS_PORT is the port of the service")],
@@ -210,6 +216,14 @@ def test_a_key_file_that_others_may_write_is_reported(diagnose: Diagnose, health
     assert diagnose("keys")[1:] == [("failed", message)]
 
 
+def test_a_key_in_the_settings_or_of_a_server_has_no_file_to_check(diagnose: Diagnose) -> None:
+    one = [("ok", "1 key to verify tokens: RS256")]
+
+    assert diagnose("keys", token_key=keys.public_pem()) == one
+    with serving_issuer(jwk(keys.private_key(), "one")) as issuer:
+        assert diagnose("keys", token_key="", token_jwks=issuer.url) == one
+
+
 def test_a_key_set_that_others_may_write_is_reported(diagnose: Diagnose, tmp_path: Path) -> None:
     path = tmp_path / "keys.json"
     path.write_bytes(key_set(jwk(keys.private_key())))
@@ -238,13 +252,56 @@ def test_the_webhook_is_connected_to_without_a_request(diagnose: Diagnose) -> No
     assert received == []
 
 
-def test_an_unreachable_webhook_is_reported(diagnose: Diagnose) -> None:
-    address = f"http://127.0.0.1:{free_port()}/care"
+def test_the_certificate_of_the_webhook_is_verified(diagnose: Diagnose, tmp_path: Path) -> None:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate(tmp_path))  # signed by itself
 
-    [(verdict, message)] = diagnose("webhook", webhook_url=address, webhook_secret=SECRET)
+    def serve() -> None:
+        with suppress(OSError):
+            connection, _ = listener.accept()
+            with context.wrap_socket(connection, server_side=True) as secured:
+                secured.recv(1)
 
-    assert verdict == "failed"
-    assert message.startswith("its host does not accept connections: ")
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        server = Thread(target=serve)
+        server.start()
+        url = f"https://127.0.0.1:{listener.getsockname()[1]}/care"
+        found = diagnose("webhook", webhook_url=url, webhook_secret=SECRET)
+        server.join()
+
+    assert found == [
+        ("failed", "its host does not accept connections: its certificate is not trusted"),
+    ]
+
+
+def test_each_secret_of_the_webhook_is_counted(diagnose: Diagnose) -> None:
+    with receiving() as receiver:
+        found = diagnose("webhook", webhook_url=receiver.url, webhook_secret=f"{SECRET} {SECRET}")
+
+    assert found == [("ok", "its host accepts connections; events are signed with 2 secrets")]
+
+
+@pytest.mark.parametrize(
+    ("failure", "problem"),
+    [
+        (ConnectionRefusedError(errno.ECONNREFUSED, "Connection refused"), "connection refused"),
+        (socket.gaierror(socket.EAI_NONAME, "Name or service not known"), "no such host"),
+        (TimeoutError("timed out"), "no response in time"),
+        (ssl.SSLEOFError("EOF occurred"), "SSLEOFError"),
+        (OSError(errno.ENETUNREACH, "Network is unreachable"), "network is unreachable"),
+    ],
+)
+def test_an_unreachable_webhook_is_reported(
+    diagnose: Diagnose, monkeypatch: pytest.MonkeyPatch, failure: OSError, problem: str
+) -> None:
+    def fail(*_: object) -> None:
+        raise failure
+
+    monkeypatch.setattr(socket, "create_connection", fail)
+
+    found = diagnose("webhook", webhook_url="https://example.test/care", webhook_secret=SECRET)
+
+    assert found == [("failed", f"its host does not accept connections: {problem}")]
 
 
 def test_an_incomplete_webhook_configuration_is_reported(diagnose: Diagnose) -> None:
