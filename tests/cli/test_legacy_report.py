@@ -289,10 +289,20 @@ def test_only_a_complete_period_is_compared(ran: list[tuple[datetime, datetime]]
 
 
 @pytest.mark.parametrize(
-    ("began", "state"), [(on(14, 23, 58), State.UNUSED), (on(15, 0, 30), State.NOT_KNOWN)]
+    ("began", "state", "verdict"),
+    [
+        (on(14, 23, 58), State.UNUSED, "no calls since counting began, 7 days ago"),
+        (
+            on(15, 0, 30),
+            State.NOT_KNOWN,
+            "not known: no calls, but counted only for 6 days; check again on 2026-11-22",
+        ),
+    ],
 )
-def test_the_day_on_which_counting_began_is_incomplete(began: datetime, state: State) -> None:
-    assert report_on([], (began, AT)).state is state
+def test_the_day_on_which_counting_began_is_incomplete(began: datetime, state: State, verdict: str) -> None:
+    [part] = report_on([], (began, AT)).parts
+
+    assert (part.state, part.verdict) == (state, verdict)
 
 
 def test_the_time_before_counting_began_is_no_gap() -> None:

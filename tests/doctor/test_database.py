@@ -3,8 +3,10 @@
 import asyncio
 import errno
 import os
+import re
 import sqlite3
-from collections.abc import Iterator
+import uuid
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from datetime import timedelta
 from email.utils import format_datetime
@@ -12,30 +14,37 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from threading import Thread
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 from click.testing import CliRunner
+from sqlalchemy import text
 
 from app.care.context import utc_now
 from app.cli import main
 from app.db.admin.migrate import newest_version
 from app.db.audit.records import recording
-from app.doctor.database import check_access
+from app.db.sql import Statement, selecting
+from app.doctor.database import POSTGRES_ACCOUNT, check_access
 from app.doctor.findings import Finding, Installation, Verdict, ok
 from app.doctor.run_checks import run_each
+from app.doctor.runtime import number_of
 from app.settings import Settings
 from tests import keys
 from tests.audit.test_chain import GUARDS, records, seal_all
 from tests.auth.issuer import jwk, key_set
-from tests.callers import load, run_write
+from tests.callers import load, run_read, run_write
 from tests.db import raw
 from tests.doctor.conftest import Diagnose, as_variables
 from tests.events.receiver import SECRET, receiving
 from tests.factories import a_world
+from tests.ports import free_port
 
 ON_SQLITE = pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
 THEN = "2026-11-21T09:00:00.000000Z"
 LONG_AGO = utc_now() - timedelta(hours=1)
+NUMBER = re.compile(r"[0-9,]+")
+NOT_OF_ACCOUNT = re.compile("^(fsync|full_page_writes) ")
 
 
 def path_of(settings: Settings) -> Path:
@@ -72,6 +81,67 @@ def test_postgresql_without_durability_or_with_rows_in_its_log_is_reported(
     assert bool(off) is not any(verdict == "ok" for verdict, _ in found)
 
 
+@pytest.fixture
+def own_account(settings: Settings) -> Iterator[Callable[..., str]]:
+    """Creates an account that may read the database, and returns the URL with it."""
+    names: list[str] = []
+    parts = urlsplit(settings.database)
+
+    def create(attributes: str, **changed: str) -> str:
+        names.append(f"account_{uuid.uuid4().hex}")
+        raw.run(
+            settings.database,
+            f"CREATE ROLE {names[-1]} LOGIN PASSWORD 'word' IN ROLE pg_read_all_data {attributes}",
+            *(f"ALTER ROLE {names[-1]} SET {name} = '{value}'" for name, value in changed.items()),
+        )
+        return parts._replace(netloc=f"{names[-1]}:word@{parts.hostname}:{parts.port}").geturl()
+
+    yield create
+    raw.run(settings.database, *(f"DROP ROLE {name}" for name in names))
+
+
+@pytest.mark.parametrize("kind", ["postgresql"], indirect=True)
+def test_an_account_with_more_rights_or_other_settings_is_reported(
+    diagnose: Diagnose, own_account: Callable[..., str]
+) -> None:
+    private = {"log_error_verbosity": "terse", "log_min_error_statement": "panic", "log_statement": "none"}
+    ordinary = own_account("", synchronous_commit="remote_apply", **private)
+    careless = own_account("CREATEDB", synchronous_commit="local", **private | {"log_statement": "mod"})
+
+    own, other = (
+        [each for each in diagnose("database", database_url=url) if not NOT_OF_ACCOUNT.search(each[1])]
+        for url in (ordinary, careless)
+    )
+
+    assert {verdict for verdict, _ in own} <= {"ok"}
+    assert [each for each in other if each not in own] == [
+        ("failed", "synchronous_commit is local: a power failure may lose acknowledged changes"),
+        (
+            "warning",
+            "the account of the service may create databases or accounts, or copy all data",
+        ),
+        ("warning", "its log may contain rows: log_statement is mod"),
+    ]
+    rights = ("", "CREATEDB", "CREATEROLE", "BYPASSRLS", "REPLICATION", "SUPERUSER")
+    found = [run_read(own_account(right), selecting(POSTGRES_ACCOUNT)) for right in rights]
+    assert found == [[(False, False)], *[[(False, True)]] * 4, [(True, False)]]
+    assert diagnose("settings", database_url=ordinary) == [("ok", "production")]
+
+
+@pytest.mark.parametrize("kind", ["postgresql"], indirect=True)
+@pytest.mark.parametrize("is_encrypted", [True, False])
+@pytest.mark.parametrize("is_local", [True, False])
+def test_a_connection_to_another_machine_that_is_not_encrypted_is_reported(
+    diagnose: Diagnose, monkeypatch: pytest.MonkeyPatch, is_encrypted: bool, is_local: bool
+) -> None:
+    connection = Statement(text(f"SELECT {is_encrypted}, {is_local}"))
+    monkeypatch.setattr("app.doctor.database.POSTGRES_CONNECTION", connection)
+
+    is_reported = ("warning", "the connection is not encrypted") in diagnose("database")
+
+    assert is_reported is not (is_encrypted or is_local)
+
+
 def test_tables_of_another_version_are_reported(diagnose: Diagnose, settings: Settings) -> None:
     raw.run(settings.database, "UPDATE alembic_version SET version_num = '0001'")
     older = diagnose("migrations")
@@ -97,6 +167,7 @@ def test_a_missing_database_is_reported_and_the_other_checks_run(diagnose: Diagn
     message = f"there is no database at {tmp_path}/none.db; run `care-gateway migrate` first"
     assert diagnose("database", **nowhere) == [("failed", message)]
     assert diagnose("keys", **nowhere) == [("ok", "1 key to verify tokens: RS256")]
+    assert diagnose("clock", **nowhere) == [("ok", "there is no other clock to compare with")]
     [(verdict, message)] = diagnose("database", database_url="postgresql://care@127.0.0.1:1/care")
     assert (verdict, message[:41]) == ("failed", "the PostgreSQL database cannot be opened:")
 
@@ -266,7 +337,7 @@ def test_a_large_write_ahead_log_is_reported(
         load(settings.database, a_world())
         found = diagnose("disk")
 
-    assert ("warning", "the write-ahead log has 0 MiB") in found
+    assert found == [("warning", "the write-ahead log has 0 MiB")]
 
 
 # --- background work ---
@@ -296,6 +367,29 @@ def test_a_missing_dispatcher_with_the_webhook_is_reported(diagnose: Diagnose, s
 
     assert found == [("failed", f"no dispatcher with this webhook seems to run: {waiting}")]
     assert diagnose("dispatcher") == [("ok", "nothing is overdue")]
+
+
+@pytest.mark.sqlite_only
+def test_what_has_waited_for_a_minute_is_not_overdue(diagnose: Diagnose, settings: Settings) -> None:
+    load(settings.database, a_world())
+    minute_ago = utc_now() - timedelta(minutes=1)
+    run_write(settings.database, recording(records(1, moment=minute_ago)))
+    raw.run(
+        settings.database,
+        "INSERT INTO event (caregiver_id, client_id, kind, session_id, moment)"
+        f" VALUES (1, 1, 'SESSION_CREATED', 1, '{minute_ago:%Y-%m-%dT%H:%M:%S.%fZ}')",
+    )
+
+    with receiving() as receiver:
+        found = diagnose("dispatcher", webhook_url=receiver.url, webhook_secret=SECRET)
+
+    assert found == [("ok", "nothing is overdue")]
+
+
+def test_a_count_that_was_limited_is_a_minimum() -> None:
+    numbers = [number_of(number, "event waits", "events wait") for number in (1, 9999, 10_000)]
+
+    assert numbers == ["1 event waits", "9,999 events wait", "10000 or more events wait"]
 
 
 @pytest.mark.sqlite_only
@@ -345,6 +439,15 @@ def test_a_clock_behind_the_newest_record_is_reported(diagnose: Diagnose, settin
     assert found[-1][1].startswith("the newest audit record is 3,")
 
 
+@pytest.mark.sqlite_only
+def test_a_clock_a_minute_behind_the_newest_record_is_accepted(
+    diagnose: Diagnose, settings: Settings
+) -> None:
+    run_write(settings.database, recording(records(1, moment=utc_now() + timedelta(minutes=1))))
+
+    assert diagnose("clock") == [("ok", "there is no other clock to compare with")]
+
+
 @pytest.mark.parametrize("kind", ["postgresql"], indirect=True)
 def test_the_clock_is_compared_with_the_clock_of_the_database(diagnose: Diagnose) -> None:
     assert diagnose("clock") == [("ok", "this machine agrees with the clock of the database")]
@@ -352,17 +455,30 @@ def test_the_clock_is_compared_with_the_clock_of_the_database(diagnose: Diagnose
 
 @ON_SQLITE
 @pytest.mark.parametrize(
-    ("difference", "expected"), [(0, "this machine agrees with"), (-60, "ahead of"), (60, "behind")]
+    ("difference", "leeway", "expected"),
+    [
+        (0, 10, "this machine agrees with the clock of the key server"),
+        (0, 0, "this machine agrees with the clock of the key server"),
+        (-30, 60, "this machine agrees with the clock of the key server"),
+        (-60, 10, "this machine is 60 seconds ahead of the clock of the key server"),
+        (3660, 10, "this machine is 3,659 seconds behind the clock of the key server"),
+        ("", 10, "there is no other clock to compare with"),
+        ("yesterday", 10, "there is no other clock to compare with"),
+    ],
 )
 def test_the_clock_is_compared_with_the_clock_of_the_issuer(
-    diagnose: Diagnose, difference: int, expected: str
+    diagnose: Diagnose, difference: int | str, leeway: int, expected: str
 ) -> None:
     body = key_set(jwk(keys.private_key(), "one"))
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             self.send_response_only(200)
-            self.send_header("date", format_datetime(utc_now() + timedelta(seconds=difference), usegmt=True))
+            if isinstance(difference, int):
+                moment = utc_now() + timedelta(seconds=difference)
+                self.send_header("date", format_datetime(moment, usegmt=True))
+            elif difference:
+                self.send_header("date", difference)
             self.send_header("content-length", str(len(body)))
             self.end_headers()
             self.wfile.write(body)
@@ -373,12 +489,20 @@ def test_the_clock_is_compared_with_the_clock_of_the_issuer(
     with HTTPServer(("127.0.0.1", 0), Handler) as server:
         Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
         url = f"http://127.0.0.1:{server.server_port}/keys"
-        [(verdict, message)] = diagnose("clock", token_key="", token_jwks=url)
+        [(verdict, message)] = diagnose("clock", token_key="", token_jwks=url, token_leeway=str(leeway))
         server.shutdown()
 
-    assert verdict == ("failed" if difference else "ok")
-    assert expected in message
-    assert message.endswith("the clock of the key server")
+    assert verdict == ("failed" if " seconds " in expected else "ok")
+    assert NUMBER.sub("N", message) == NUMBER.sub("N", expected)
+
+
+@ON_SQLITE
+def test_a_key_server_that_does_not_respond_has_no_clock(diagnose: Diagnose) -> None:
+    url = f"http://127.0.0.1:{free_port()}/keys"
+
+    assert diagnose("clock", token_key="", token_jwks=url) == [
+        ("ok", "there is no other clock to compare with")
+    ]
 
 
 @ON_SQLITE

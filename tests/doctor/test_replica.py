@@ -1,5 +1,6 @@
 """Promise: `doctor` reports a continuous backup that does not run (also tests/live/test_litestream.py)."""
 
+import json
 import socket
 from contextlib import suppress
 from pathlib import Path
@@ -7,6 +8,7 @@ from threading import Thread
 
 import pytest
 
+from app.settings import Settings
 from tests.doctor.conftest import Diagnose
 
 pytestmark = pytest.mark.sqlite_only
@@ -62,3 +64,53 @@ def test_another_program_at_the_socket_is_reported(diagnose: Diagnose, tmp_path:
 
     assert verdict == "failed"
     assert message.startswith(f"Litestream does not respond at {path}: {reason}")
+
+
+OTHER_DATABASE = {"path": "/srv/other.db", "last_sync_at": "2026-11-20T09:00:00Z"}
+SYNCED = "2026-11-21T09:00:00Z"
+
+
+@pytest.mark.parametrize(
+    ("synced", "last", "expected"),
+    [
+        ({"txid": 7}, SYNCED, ("ok", "Litestream has copied every change to it")),
+        ({"error": "timeout"}, SYNCED, ("failed", f"the last change was copied to it at {SYNCED}: timeout")),
+        ({"error": "timeout"}, None, ("failed", "nothing was copied to it: timeout")),
+    ],
+)
+def test_the_response_of_litestream_is_reported(
+    diagnose: Diagnose,
+    settings: Settings,
+    tmp_path: Path,
+    synced: dict[str, object],
+    last: str | None,
+    expected: tuple[str, str],
+) -> None:
+    """It can have several databases."""
+    path, database = tmp_path / "litestream.sock", settings.database.removeprefix("sqlite:///")
+    own = [{"path": database, "last_sync_at": last}] if last else []
+    requests = []
+
+    def respond() -> None:
+        for body in (synced, {"databases": [OTHER_DATABASE, *own]}):
+            connection, _ = listener.accept()
+            with connection, connection.makefile("rb") as sent:
+                request, *headers = iter(lambda file=sent: file.readline().decode().strip(), "")
+                [length] = (line.partition(": ")[2] for line in headers if line.startswith("Content-Length"))
+                requests.append((request, json.loads(sent.read(int(length)))))
+                text = json.dumps(body)
+                connection.sendall(f"HTTP/1.1 200 OK\r\ncontent-length: {len(text)}\r\n\r\n{text}".encode())
+
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(path))
+        listener.listen()
+        litestream = Thread(target=respond)
+        litestream.start()
+        found = diagnose("replica", litestream_socket=str(path))
+        litestream.join()
+
+    assert found == [expected]
+    assert requests == [
+        ("POST /sync HTTP/1.1", {"path": database, "wait": True, "timeout": 10}),
+        ("GET /list HTTP/1.1", {}),
+    ]
