@@ -35,6 +35,8 @@ ERRORS = {
     "audit verify --noted 1:abc": SEAL,
     f"audit verify --noted x:{HASH}": SEAL,
     f"audit verify --noted -1:{HASH}": SEAL,
+    f"audit verify --noted ²:{HASH}": SEAL,
+    f"audit verify --noted {'1' * 19}:{HASH}": SEAL,
     f"audit verify --noted 1:{HASH} --noted 1:{'1' * 64} --noted 1:{HASH}": (
         "--noted names a seal with two hashes; verify them one after the other"
     ),
@@ -52,6 +54,8 @@ ERRORS = {
     "erase --yes": ONE_CLIENT,
     "erase --client c --id 1 --yes": ONE_CLIENT,
     "erase --list --id 2": "--list takes no other option",
+    "erase --list --client c": "--list takes no other option",
+    "erase --list --yes": "--list takes no other option",
     "export --format json": ONE_CLIENT,
     "export --client c --id 1 --format json": ONE_CLIENT,
     "export --id 1": "Missing option '--format'. Choose from: json, csv",

@@ -1,18 +1,20 @@
 """Promise: operators can list and verify the audit log, and their own commands are recorded in it."""
 
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import orjson
 import pytest
 
+from app.care.context import utc_now
 from app.db.audit.records import recording
 from app.settings import Settings
 from tests.audit.audit_log import audited
-from tests.audit.test_chain import records
+from tests.audit.test_chain import records, seal_all
 from tests.callers import load, run_write
 from tests.cli.conftest import Command
 from tests.db import raw
-from tests.factories import DAY, NOW, a_client, a_world, starting_with
+from tests.factories import DAY, NOW, a_book, a_client, a_module, a_world, lines, starting_with
 
 OUTCOMES = ("NOT_FOUND", "DONE", "REFUSED")
 
@@ -41,26 +43,35 @@ def test_records_are_printed_oldest_first(command: Command, settings: Settings) 
 @pytest.mark.parametrize(
     ("words", "found"),
     [
-        ((), [1, 2, 3]),
+        ((), [1, 2, 3, 4]),
         (("--client", "1"), [1, 3]),
         (("--client", "2"), [2]),
-        (("--caregiver", "1"), [1, 3]),
+        (("--client", "4"), [4]),
+        (("--caregiver", "1"), [1, 3, 4]),
+        (("--caregiver", "2"), [2, 4]),
         (("--client", "2", "--caregiver", "1"), []),
-        (("--actor", "caregiver"), [1, 2, 3]),
+        (("--actor", "caregiver"), [1, 2, 3, 4]),
         (("--actor", "operator"), []),
-        (("--actor-id", "1"), [1, 2, 3]),
+        (("--actor-id", "1"), [1, 2, 3, 4]),
         (("--actor-id", "2"), []),
         (("--since", "2026-11-22"), [3]),
-        (("--since", "2026-11-21"), [1, 2, 3]),
+        (("--since", "2026-11-21"), [1, 2, 3, 4]),
         (("--refused",), []),
     ],
 )
 def test_records_can_be_filtered(
-    command: Command, settings: Settings, words: tuple[str, ...], found: list[int]
+    command: Command,
+    settings: Settings,
+    monkeypatch: pytest.MonkeyPatch,
+    words: tuple[str, ...],
+    found: list[int],
 ) -> None:
+    """On several pages. The last record is about two clients."""
+    monkeypatch.setattr("app.cli.audit.PAGE_SIZE", 2)
     run_write(settings.database, recording(records(1)))
     run_write(settings.database, recording(records(1, about="[[2,2,{}]]")))
     run_write(settings.database, recording(records(1, moment=NOW + DAY)))
+    run_write(settings.database, recording(records(1, about="[[2,3,{}],[1,4,{}]]")))
 
     result = command("audit", "list", *words)
 
@@ -110,14 +121,38 @@ def test_a_difference_from_a_noted_seal_is_reported(command: Command, settings: 
 
 
 @pytest.mark.sqlite_only
-def test_commands_of_operators_are_recorded(command: Command, settings: Settings) -> None:
+def test_all_removals_are_printed_together(command: Command, settings: Settings) -> None:
+    """Retention has removed records twice, because the period was shortened."""
+    for count, days in ((2, 600), (1, 400), (1, 0)):
+        moment = utc_now() - days * DAY
+        run_write(settings.database, recording(records(count, moment=moment)))
+        seal_all(settings.database, moment)
+    [(hash,)] = raw.run(settings.database, "SELECT hash FROM audit_seal WHERE id = 2")
+    removed = [command("retention", retention_audit=days).stdout for days in ("500", "365", "365")]
+
+    result = command("audit", "verify")
+
+    assert [line.count("the audit log now begins after this seal") for line in removed] == [1, 1, 0]
+    sealed, last, counts, _ = result.stdout.splitlines()
+    assert sealed.startswith(
+        f"removed by retention: 3 records, sealed until {utc_now() - 400 * DAY:%Y-%m-%d}T"
+    )
+    assert last == f"the last seal of these was 2:{hash}"
+    assert (result.exit_code, counts) == (0, "3 records under 3 seals, 0 faults")
+
+
+@pytest.mark.sqlite_only
+def test_commands_of_operators_are_recorded(command: Command, settings: Settings, tmp_path: Path) -> None:
     load(settings.database, [*a_world(), a_client(9, userName=None)])
+    catalogue = tmp_path / "books.jsonl"
+    catalogue.write_bytes(b"\n".join(lines([a_module(7), a_book(8, moduleId=7)])))
     person = ("--role", "caregiver", "--user", "new@example.test")
     for words in (
         ("account", "add", *person, "--name", "New", "--position", "Psychologist"),
         ("account", "disable", *person),
         ("account", "enable", "--role", "client", "--user", "client-2"),
         ("account", "link", "--role", "client", "--id", "9", "--user", "new@example.test"),
+        ("books", "import", str(catalogue)),
         ("books", "retire", "1"),
         ("books", "restore", "1"),
         ("export", "--id", "2", "--format", "json"),
@@ -130,6 +165,7 @@ def test_commands_of_operators_are_recorded(command: Command, settings: Settings
         ("OPERATOR", None, "account disable", "DONE", [[3, None, {}]]),
         ("OPERATOR", None, "account enable", "DONE", [[None, 2, {}]]),
         ("OPERATOR", None, "account link", "DONE", [[None, 9, {}]]),
+        ("OPERATOR", None, "books import", "DONE", [[None, None, {"books": [8]}]]),
         ("OPERATOR", None, "books retire", "DONE", [[None, None, {"books": [1]}]]),
         ("OPERATOR", None, "books restore", "DONE", [[None, None, {"books": [1]}]]),
         ("OPERATOR", None, "export", "DONE", [[1, 2, {}], [2, 2, {}]]),

@@ -70,6 +70,23 @@ def test_a_backup_after_one_of_another_user_is_the_newest(
 
 
 @on_sqlite
+def test_a_user_who_may_not_write_beside_the_database_makes_a_backup(
+    command: Command, settings: Settings, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The metric then shows the backup before."""
+    marker, touch = marker_of(sqlite_path(settings.database)), Path.touch
+
+    def touch_elsewhere(path: Path, mode: int = 0o666) -> None:
+        if path == marker:
+            raise PermissionError(errno.EACCES, "Permission denied")
+        touch(path, mode)
+
+    monkeypatch.setattr(Path, "touch", touch_elsewhere)
+
+    assert (command("backup", str(file)).exit_code, file.exists(), marker.exists()) == (0, True, False)
+
+
+@on_sqlite
 def test_the_file_and_then_its_name_are_synced_to_disk(
     command: Command, settings: Settings, file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

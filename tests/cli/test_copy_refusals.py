@@ -143,8 +143,9 @@ def test_a_source_in_use_is_rejected(source: str, target: str) -> None:
     assert_rejected(result, f"the database at {sqlite_path(source)} is in use; {advice}")
 
 
-def test_a_target_that_does_not_respond_is_rejected(source: str) -> None:
-    result = copy(source, "postgresql://care:secret@127.0.0.1:1/care")
+@pytest.mark.parametrize("scheme", ["postgresql", "postgres"])
+def test_a_target_that_does_not_respond_is_rejected(source: str, scheme: str) -> None:
+    result = copy(source, f"{scheme}://care:secret@127.0.0.1:1/care")
 
     assert (result.exit_code, result.stdout, result.stderr.count("\n")) == (2, "", 1)
     assert result.stderr.startswith(

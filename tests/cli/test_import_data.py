@@ -257,6 +257,32 @@ def test_the_first_twenty_mistakes_are_reported(command: Command, settings: Sett
     assert run_read(settings.database, reading_users()) == {}
 
 
+RECORDINGS_ONLY = "--partial, --update and --map apply to recordings only"
+
+
+@pytest.mark.sqlite_only
+@pytest.mark.parametrize(
+    ("option", "message"),
+    [
+        ("--partial", RECORDINGS_ONLY),
+        ("--update", RECORDINGS_ONLY),
+        ("--map", RECORDINGS_ONLY),
+        ("--remove-gone", "--remove-gone needs --update"),
+    ],
+)
+def test_options_of_recordings_are_rejected_with_lines(
+    command: Command, settings: Settings, tmp_path: Path, option: str, message: str
+) -> None:
+    file = tmp_path / "world.jsonl"
+    file.write_bytes(b"\n".join(lines(people())))
+    values = [str(file)] if option == "--map" else []
+
+    rejected = command("import", str(file), option, *values)
+
+    assert (rejected.exit_code, rejected.stderr.splitlines()[-1]) == (2, f"Error: {message}")
+    assert run_read(settings.database, reading_users()) == {}
+
+
 @pytest.mark.sqlite_only
 def test_import_into_a_missing_database_is_rejected(command: Command, tmp_path: Path) -> None:
     file = tmp_path / "world.jsonl"

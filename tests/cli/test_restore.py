@@ -181,6 +181,35 @@ def test_a_list_is_remembered_by_later_restores(
     assert restore_again(command, settings, file) == ["clients erased again: 2"]
 
 
+def test_a_list_adds_to_what_the_current_database_shows(
+    command: Command, settings: Settings, file: Path, tmp_path: Path
+) -> None:
+    id_list = tmp_path / "erased.txt"
+    id_list.write_text("1\n")
+    command("erase", "--id", "2", "--yes")
+
+    result = command("restore", str(file), "--erased", str(id_list))
+
+    assert result.stdout.splitlines() == [
+        f"{sqlite_path(settings.database)} was restored from {file}",
+        "clients erased again: 1, 2",
+        f"the replaced database was kept as {aside(settings)}; remove it as you would a backup",
+    ]
+
+
+def test_a_backup_is_restored_to_a_folder_that_is_missing(
+    command: Command, file: Path, tmp_path: Path
+) -> None:
+    empty, path = tmp_path / "empty", tmp_path / "new" / "folder" / "care.db"
+    empty.touch()
+
+    result = command("restore", str(file), "--erased", str(empty), database_url=f"sqlite:///{path}")
+
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert raw.run(f"sqlite:///{path}", "SELECT count(*) FROM client") == [(2,)]
+    assert path.parent.stat().st_mode & 0o777 == 0o700
+
+
 def test_a_list_of_a_lost_database_has_its_disabled_accounts(
     command: Command, settings: Settings, file: Path, tmp_path: Path
 ) -> None:
@@ -431,6 +460,7 @@ def test_an_unreadable_or_new_database_needs_a_list_of_erased_clients(
         "accounts disabled since the list may be enabled: check `care-gateway account list`",
     ]
     assert raw.run(settings.database, "SELECT name FROM client WHERE id = 2") == [("erased",)]
+    assert result.stdout.count("the replaced database was kept") == (how != "missing")
     if how == "damaged":
         assert aside(settings).read_bytes() == b"no database" * 1000
 
@@ -512,14 +542,24 @@ def test_an_invalid_list_is_rejected(
     assert_rejected(rejected, f"{id_list}, line 2: must be a client id, or a line of `tombstones save`")
 
 
+def test_a_list_that_is_no_text_is_rejected(command: Command, settings: Settings, file: Path) -> None:
+    with unchanged(settings):
+        rejected = command("restore", str(file), "--erased", str(file))
+
+    assert_rejected(rejected, f"{file} is no list of erased clients")
+
+
 def test_erased_clients_are_listed(command: Command, settings: Settings, file: Path) -> None:
+    switch(command, "disable")
     empty = command("erase", "--list")
-    command("erase", "--id", "2", "--yes")
+    for client in ("2", "1"):
+        command("erase", "--id", client, "--yes")
 
     listed = command("erase", "--list")
 
-    [(moment,)] = raw.run(settings.database, "SELECT erase_date FROM client WHERE id = 2")
-    assert [(one.exit_code, one.output) for one in (empty, listed)] == [(0, ""), (0, f"2\t{moment}\n")]
+    moments = raw.run(settings.database, "SELECT id, erase_date FROM client ORDER BY id")
+    lines = "".join(f"{client}\t{moment}\n" for client, moment in moments)
+    assert [(one.exit_code, one.output) for one in (empty, listed)] == [(0, ""), (0, lines)]
 
 
 # --- rejected -------------------------------------------------------------------------------------

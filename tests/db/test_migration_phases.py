@@ -73,7 +73,8 @@ def test_migrate_alone_does_both(database_url: str) -> None:
 @pytest.mark.usefixtures("next_program")
 def test_the_command_names_the_step_that_is_left(database_url: str) -> None:
     printed = [
-        run(database_url, "migrate", option).output.splitlines() for option in ("--expand", "--contract")
+        run(database_url, "migrate", option).output.splitlines()
+        for option in ("--expand", "--contract", "--expand")
     ]
 
     place = location_of(database_url)
@@ -81,6 +82,7 @@ def test_the_command_names_the_step_that_is_left(database_url: str) -> None:
     assert printed == [
         [f"{place}: migrated from version {OWN} to version {NEXT}", left],
         [f"{place}: migrated from version {NEXT} to version {NEXT}c"],
+        [f"{place}: the schema is already at version {NEXT}c"],
     ]
 
 
