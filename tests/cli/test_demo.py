@@ -1,5 +1,6 @@
 """Promise: `demo` loads its data only into an empty database, and only in development."""
 
+import socket
 from datetime import timedelta
 from pathlib import Path
 
@@ -19,6 +20,8 @@ from tests.factories import HOUR, NOW, a_caregiver
 SECOND = timedelta(seconds=1)
 KINDS = ("book", "session", "assignment", "answer_set")
 YES_NO = ("true", "false")
+
+SECRET = "a development secret of 32 bytes"
 
 
 def test_demo_loads_its_data_once(command: Command, settings: Settings) -> None:
@@ -83,6 +86,26 @@ def test_demo_migrates_a_new_database(command: Command, tmp_path: Path) -> None:
 
 
 @pytest.mark.sqlite_only
+def test_demo_works_with_a_shared_secret(command: Command, tmp_path: Path) -> None:
+    result = command("demo", token_secret=SECRET, var=str(tmp_path / "var"))
+
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert not (tmp_path / "var").exists()  # no key is made
+
+
+@pytest.mark.sqlite_only
+def test_demo_with_a_port_in_use_creates_nothing(command: Command, tmp_path: Path) -> None:
+    var = tmp_path / "var"
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        rejected = command("demo", "--serve", database_url="", var=str(var), port=str(port))
+
+    advice = "set another port with CARE_PORT or `make run PORT=8001`"
+    assert_rejected(rejected, f"cannot listen on 127.0.0.1, port {port}: Address already in use; {advice}")
+    assert not var.exists()
+
+
+@pytest.mark.sqlite_only
 def test_demo_loads_nothing_into_a_database_with_rows(command: Command, settings: Settings) -> None:
     load(settings.database, [a_caregiver(1)])
     before = raw.row_counts(settings.database)
@@ -95,7 +118,13 @@ def test_demo_loads_nothing_into_a_database_with_rows(command: Command, settings
 
 @pytest.mark.sqlite_only
 @pytest.mark.parametrize(
-    "changed", [{"env": "production"}, {"token_key": "issuer.pem"}, {"token_jwks": "keys.json"}]
+    "changed",
+    [
+        {"env": "production"},
+        {"env": "production", "token_secret": SECRET},
+        {"token_key": "issuer.pem"},
+        {"token_jwks": "keys.json"},
+    ],
 )
 def test_demo_creates_nothing_when_it_is_rejected(
     command: Command, tmp_path: Path, changed: dict[str, str]

@@ -13,6 +13,7 @@ import orjson
 import pytest
 
 from app.cli.common import until_cancelled
+from app.cli.import_data import is_recording
 from app.db.drivers.factory import open_database
 from app.db.drivers.interface import Database
 from app.db.interchange.load import importing, reading_users
@@ -255,6 +256,25 @@ def test_the_first_twenty_mistakes_are_reported(command: Command, settings: Sett
         "care-gateway: reading stopped after 20 mistakes; there may be more",
     ]
     assert run_read(settings.database, reading_users()) == {}
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ('{"path": "/gateway"}\nno JSON', True),
+        ('\n \n{"path": "/gateway"}', True),
+        ('{"kind": "module", "path": "x"}', False),
+        ('{"kind": "module"}\n{"path": "/gateway"}', False),
+        ("[]", False),
+        ("{", False),
+        ("\n", False),
+    ],
+)
+def test_a_recording_has_a_path_in_its_first_line(tmp_path: Path, text: str, expected: bool) -> None:
+    file = tmp_path / "given"
+    file.write_text(text)
+
+    assert [is_recording(path) for path in (file, tmp_path, tmp_path / "-")] == [expected, True, False]
 
 
 RECORDINGS_ONLY = "--partial, --update and --map apply to recordings only"

@@ -10,6 +10,7 @@ import jwt
 import pytest
 
 from app.auth.rejections import Reason
+from app.auth.tokens import MAX_TOKEN
 from app.cli.token import EXPLANATIONS
 from app.db.interchange.load import importing
 from app.main import create_app
@@ -55,6 +56,22 @@ def test_a_valid_token_is_accepted(check: Callable[..., Any], written: str) -> N
 
     assert result.output == "accepted: role CAREGIVER, the account is enabled, expires in 60 min\n"
     assert result.exit_code == 0
+
+
+def test_a_token_of_the_maximum_length_is_read_with_its_header(check: Callable[..., Any]) -> None:
+    length = MAX_TOKEN - len(signed(caregiver(note="")))
+    token = signed(caregiver(note="x" * (length * 3 // 4 - 1)))
+
+    result = check(f"\n\nAuthorization: bearer {token}\n")
+
+    assert MAX_TOKEN - 4 < len(token) <= MAX_TOKEN
+    assert result.output.startswith("accepted: ")
+
+
+def test_a_token_that_has_expired_within_the_leeway_is_accepted(check: Callable[..., Any]) -> None:
+    result = check(signed(caregiver(exp=now(seconds=-100))), token_leeway="300")
+
+    assert result.output == "accepted: role CAREGIVER, the account is enabled, expires in 0 min\n"
 
 
 REJECTED: dict[Reason, Callable[[], str]] = {
