@@ -1,9 +1,11 @@
 """Promise: operators add, link, list, disable and enable accounts; a rejected command changes nothing."""
 
+import errno
 from pathlib import Path
 
 import pytest
 
+from app.db.drivers.interface import sqlite_path
 from tests.callers import load
 from tests.cli.conftest import Command, assert_rejected
 from tests.factories import a_caregiver, a_client
@@ -115,6 +117,31 @@ def test_a_missing_account_is_rejected(command: Command, name: str, who: tuple[s
     assert_rejected(command("account", name, *who), "there is no such account in this role")
 
     assert listed(command) == before
+
+
+@pytest.mark.sqlite_only
+def test_a_reader_that_leaves_is_no_error(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    """For example `care-gateway account list | head -1`."""
+    add_both(command)
+
+    def write_to_closed_pipe(*_: object) -> None:
+        raise BrokenPipeError(errno.EPIPE, "Broken pipe")
+
+    monkeypatch.setattr("click.echo", write_to_closed_pipe)
+    result = command("account", "list")
+
+    assert (result.exit_code, result.output) == (1, "")
+
+
+@pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
+@pytest.mark.parametrize("words", [("account", "list"), ("account", "disable", *MARA)])
+def test_a_command_closes_the_database(command: Command, database_url: str, words: tuple[str, ...]) -> None:
+    """SQLite removes the files beside it when the last connection ends, also after an error."""
+    path = sqlite_path(database_url)
+
+    command(*words)
+
+    assert sorted(each.name for each in path.parent.glob(f"{path.name}*")) == [path.name]
 
 
 # --- link ---
