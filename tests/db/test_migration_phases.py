@@ -141,7 +141,9 @@ def test_an_expansion_gives_up_soon_if_a_table_is_locked(
         with ThreadPoolExecutor(1) as threads:
             return threads.submit(run, database_url, "migrate", "--expand").result().stderr
 
-    assert "lock timeout" in with_connection(database_url, expand_beside)
+    errors = with_connection(database_url, expand_beside)
+    assert errors.startswith("care-gateway: database error: ")
+    assert ("lock timeout" in errors, errors.count("\n")) == (True, 1)
     assert stored(database_url) == OWN
 
 

@@ -12,10 +12,11 @@ from app.db.sql import DatabaseKind
 from app.main import create_app
 from app.schema.transport.trusted_documents import hash_of
 from app.settings import Settings
-from app.telemetry.tracing.requests import Tracing
+from app.telemetry.tracing.requests import Tracing, request_attributes
 from tests.callers import Gateway, opened
+from tests.db import raw
 from tests.factories import NOW, a_world, starting_with
-from tests.schema.listening import connected, listening, stop, streaming, wait_for_subscription
+from tests.schema.listening import connected, insert_event, listening, stop, streaming, wait_for_subscription
 from tests.telemetry.conftest import ON_SQLITE
 from tests.telemetry.spans import (
     CALLER,
@@ -183,6 +184,50 @@ def test_the_span_of_a_rejected_legacy_call_has_the_code(traced: Gateway) -> Non
     operation = finished()[-2]
     assert operation["status"] == ("ERROR", None)
     assert operation["attributes"]["error.type"] == "NOT_FOUND"
+
+
+@ON_SQLITE
+def test_an_internal_error_hides_the_others_of_an_operation(traced: Gateway) -> None:
+    raw.run(traced.settings.database, "ALTER TABLE book RENAME COLUMN name TO title")
+
+    body = traced.as_caregiver(1).graphql("{ session(id: 99) { id } assignment(id: 1) { name } }")
+
+    codes = [error["extensions"]["code"] for error in body["errors"]]
+    assert (codes, finished()[-2]["attributes"]["error.type"]) == (["NOT_FOUND", "INTERNAL"], "INTERNAL")
+
+
+@ON_SQLITE
+def test_the_span_of_a_subscription_has_the_error_of_an_event(traced: Gateway) -> None:
+    query = "subscription { assignmentChanged { assignment { name } } }"
+    with listening(traced.as_client(1)) as listener:
+        listener.subscribe(query)
+        wait_for_subscription(traced)
+        raw.run(traced.settings.database, "ALTER TABLE book RENAME COLUMN name TO title")
+        insert_event(traced.settings.database, "ASSIGNED")
+        message = listener.receive()
+
+    [subscription] = [span for span in finished() if span["name"] == "subscription"]
+    assert [error["extensions"]["code"] for error in message["payload"]["errors"]] == ["INTERNAL"]
+    assert (subscription["status"], subscription["attributes"]["error.type"]) == (("ERROR", None), "INTERNAL")
+
+
+@pytest.mark.parametrize(
+    ("server", "found"),
+    [
+        (("care.example.test", 8000), {"server.address": "care.example.test", "server.port": 8000}),
+        (("/run/care.sock", None), {"server.address": "/run/care.sock"}),
+        (None, {}),
+    ],
+)
+def test_the_address_of_the_server_may_be_a_socket_or_unknown(
+    server: tuple[str, int | None] | None, found: dict[str, object]
+) -> None:
+    scope = {"method": "GET", "http_version": "1.0", "scheme": "https", "server": server}
+
+    attributes = request_attributes(scope, "/graphql")
+
+    assert {name: value for name, value in attributes.items() if name.startswith("server.")} == found
+    assert (attributes["network.protocol.version"], attributes["url.scheme"]) == ("1.0", "https")
 
 
 def test_spans_contain_no_values(traced: Gateway) -> None:

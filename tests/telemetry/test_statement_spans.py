@@ -2,7 +2,7 @@
 
 import pytest
 
-from app.db.sql import Bulk, Steps, repeatable
+from app.db.sql import Bulk, Steps, Together, repeatable
 from app.events.outbox import remind
 from app.telemetry.tracing.database import attributes_of, connection_attributes, summary_of
 from tests.callers import Gateway
@@ -144,6 +144,14 @@ def test_a_failed_change_of_the_dispatcher_has_the_exception_type(traced: Gatewa
             {"db.system.name": "postgresql", "db.namespace": "care"},
         ),
         ("postgresql:///?host=/run/postgresql", {"db.system.name": "postgresql"}),
+        (
+            "postgresql://care@db.example.test:5432/care%20home",
+            {
+                "db.system.name": "postgresql",
+                "db.namespace": "care home",
+                "server.address": "db.example.test",
+            },
+        ),
     ],
 )
 def test_the_database_is_named_by_its_url(url: str, attributes: dict[str, object]) -> None:
@@ -174,3 +182,27 @@ def test_inserted_rows_are_described_by_their_table() -> None:
         "db.operation.name": "INSERT",
         "db.query.summary": "INSERT book_word",
     }
+
+
+SLEEP, REST = (f"INSERT INTO module (name) VALUES ('{name}')" for name in ("Sleep", "Rest"))
+
+
+@pytest.mark.parametrize(
+    ("names", "text"),
+    [
+        (("Sleep", "Sleep"), SLEEP),
+        (("Sleep", "Rest"), f"{SLEEP}; {REST}"),
+        (("x" * 3000, "Rest"), SLEEP.replace("Sleep", "x" * 3000)[:2000]),
+    ],
+)
+def test_a_batch_has_the_texts_of_its_statements(names: tuple[str, str], text: str) -> None:
+    attributes = attributes_of(Together(tuple((add_module(name), {}) for name in names)), "sqlite")
+
+    assert attributes == {
+        "db.operation.batch.size": 2,
+        "db.operation.name": "BATCH",
+        "db.query.summary": "BATCH INSERT module",
+        "db.query.text": text,
+    }
+    long = attributes_of((add_module("x" * 3000), {}), "sqlite")
+    assert len(str(long["db.query.text"])) == 2000

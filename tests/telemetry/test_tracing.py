@@ -5,16 +5,20 @@ import ast
 from importlib.util import find_spec
 from itertools import pairwise
 from pathlib import Path
+from threading import Event
 
 import pytest
+from opentelemetry.sdk.trace import SpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from app.events.outbox import remind
 from app.settings import SettingsError
 from app.telemetry.tracing import open_tracing
-from app.telemetry.tracing.requests import CONVENTIONS, SERVICE
+from app.telemetry.tracing.requests import CONVENTIONS, SERVICE, Tracing
 from tests.callers import Gateway
 from tests.db import raw
 from tests.factories import DAY, NOW, a_world, starting_with
+from tests.patience import PATIENCE
 from tests.schema.listening import listening, wait_for_subscription
 from tests.telemetry.spans import EXPORTER, finished
 
@@ -72,10 +76,13 @@ OF_TRACES = {"PROTOCOL": "grpc", "TRACES_PROTOCOL": "http/protobuf"}
         ({"OTEL_SERVICE_NAME": "care"}, False),
         ({"OTEL_TRACES_EXPORTER": "none"} | ENDPOINT, False),
         ({"OTEL_SDK_DISABLED": "true"} | ENDPOINT, False),
+        ({"OTEL_SDK_DISABLED": "TRUE"} | ENDPOINT, False),
+        ({"OTEL_SDK_DISABLED": "false"} | ENDPOINT, True),
         (ENDPOINT, True),
         ({"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": "http://127.0.0.1:4318/v1/traces"}, True),
         ({"OTEL_TRACES_EXPORTER": "otlp"}, True),
         ({"OTEL_TRACES_EXPORTER": "console"}, True),
+        ({"OTEL_TRACES_EXPORTER": "console", "OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"}, True),
         ({f"OTEL_EXPORTER_OTLP_{name}": value for name, value in OF_TRACES.items()} | ENDPOINT, True),
     ],
 )
@@ -98,6 +105,49 @@ def test_an_unsupported_exporter_is_rejected(given: dict[str, str], sentence: st
         open_tracing(given)
 
     assert str(refused.value) == sentence
+
+
+EXPORTERS = {
+    "console": "opentelemetry.sdk.trace.export.ConsoleSpanExporter",
+    "otlp": "opentelemetry.exporter.otlp.proto.http.trace_exporter.OTLPSpanExporter",
+}
+
+
+@pytest.mark.parametrize(("name", "service"), [("console", ""), ("otlp", "care-of-mara")])
+def test_the_chosen_exporter_receives_the_spans_before_the_process_ends(
+    monkeypatch: pytest.MonkeyPatch, name: str, service: str
+) -> None:
+    exporters = {each: InMemorySpanExporter() for each in EXPORTERS}
+    for each, place in EXPORTERS.items():
+        monkeypatch.setattr(place, lambda each=each: exporters[each])
+    monkeypatch.setenv("OTEL_SERVICE_NAME", service)
+    tracing = open_tracing({"OTEL_TRACES_EXPORTER": name})
+    assert tracing is not None
+
+    with tracing.opened():
+        tracing.tracer.start_span("a span").end()
+
+    received = {each: one.get_finished_spans() for each, one in exporters.items()}
+    [span] = received.pop(name)
+    assert list(received.values()) == [()]
+    assert (span.name, span.resource.attributes["service.name"]) == ("a span", service or SERVICE)
+
+
+def test_a_collector_that_does_not_respond_delays_the_end_of_the_process_only_for_a_while(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("app.telemetry.tracing.requests.SHUTDOWN_SECONDS", 0.01)
+    ended = Event()
+
+    class Hanging(SpanProcessor):
+        def shutdown(self) -> None:
+            ended.wait(PATIENCE)
+
+    with Tracing(Hanging).opened():
+        pass
+
+    assert not ended.is_set()
+    ended.set()
 
 
 def loaded_at_once(path: Path) -> set[str]:
