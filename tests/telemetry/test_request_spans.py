@@ -94,16 +94,22 @@ def test_operations_of_legacy_and_trusted_documents_have_their_names(
 ) -> None:
     manifest = tmp_path / "manifest.json"
     trusted = "mutation Close { closeSession(input: {sessionId: 1}) { session { id } } }"
-    manifest.write_text(json.dumps({"1": trusted}))
+    two = "subscription Changes { assignmentChanged { id } } query Role { viewer { role } }"
+    manifest.write_text(json.dumps({"1": trusted, "2": two}))
     settings = settings.model_copy(update={"trusted_manifest": str(manifest)})
     EXPORTER.clear()
     tracing = Tracing(lambda: SimpleSpanProcessor(EXPORTER))  # with a schema of its own, as in a new process
 
     with opened(create_app(settings, clock=lambda: NOW, tracing=tracing)) as client:
-        caller = Gateway(client, settings).as_caregiver(1)
+        gateway = Gateway(client, settings)
+        caller = gateway.as_caregiver(1)
         caller.data(trusted)
         caller.get(ONE.format(id=1))
         caller.data("query Secretly { viewer { role } }")
+        caller.request("POST", "/graphql", json={"query": two, "operationName": "Role"})
+        with streaming(caller, two, operationName="Changes"):
+            wait_for_subscription(gateway)
+            stop(gateway)
 
     operations = [
         (span["name"], span["attributes"].get("graphql.operation.name"))
@@ -114,6 +120,8 @@ def test_operations_of_legacy_and_trusted_documents_have_their_names(
         ("mutation Close", "Close"),
         ("query CaregiverAssignment", "CaregiverAssignment"),
         ("query", None),
+        ("query Role", "Role"),
+        ("subscription Changes", "Changes"),
     ]
 
 
