@@ -5,6 +5,7 @@ import asyncio
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from tests.db import raw
 from tests.events.receiver import SECRET, Receiver, receiving
 from tests.factories import a_world, an_assignment
 from tests.live.processes import PATIENCE, Process, run, serving, start
+from tests.schema.listening import insert_event, wait_for
 
 pytestmark = pytest.mark.live
 LONG_AGO = "2020-01-01T09:00:00Z"
@@ -41,6 +43,15 @@ def care(database_url: str, receiver: Receiver, tmp_path: Path) -> dict[str, str
         "webhook_url": receiver.url,
         "webhook_secret": SECRET,
     }
+
+
+def add_expired_event(url: str) -> None:
+    insert_event(url, "ASSIGNED", number=900, moment=datetime(2020, 1, 1, tzinfo=UTC))
+    raw.run(url, "UPDATE event SET hand_over_date = moment WHERE id = 900")
+
+
+def wait_for_retention(url: str) -> None:
+    wait_for(lambda: raw.run(url, "SELECT count(*) FROM event WHERE id = 900") == [(0,)])
 
 
 @contextmanager
@@ -108,8 +119,10 @@ def test_a_stopped_worker_completes_its_deliveries_and_exits_with_0(
     care: dict[str, str], receiver: Receiver, number: signal.Signals
 ) -> None:
     receiver.hold()
+    add_expired_event(care["database_url"])
     with running_worker(care) as one:
         wait_for_requests(receiver, 3)
+        wait_for_retention(care["database_url"])
         one.send_signal(number)
         receiver.is_released.set()
         output = "".join(one.communicate(timeout=PATIENCE))
