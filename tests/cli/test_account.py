@@ -144,6 +144,15 @@ def test_a_command_closes_the_database(command: Command, database_url: str, word
     assert sorted(each.name for each in path.parent.glob(f"{path.name}*")) == [path.name]
 
 
+@pytest.mark.parametrize("kind", ["postgresql"], indirect=True)
+def test_a_command_waits_longer_for_locks_than_a_request(
+    command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("app.db.drivers.postgres.LIMITED_CHANGE", "SELECT 1 / 0")  # of a request
+
+    assert add_both(command) == ["1\n", "1\n"]
+
+
 # --- link ---
 
 

@@ -262,6 +262,19 @@ def test_an_argument_that_is_no_text_is_rejected(command: Command) -> None:
     assert_rejected(rejected, "an argument is not valid UTF-8")
 
 
+@pytest.mark.sqlite_only
+def test_an_output_that_cannot_show_a_name_is_no_invalid_argument(
+    command: Command, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def write_to_terminal(text: str) -> None:
+        text.encode("ascii")
+
+    load(settings.database, [a_client(1, userName="zoë")])
+    monkeypatch.setattr("click.echo", write_to_terminal)
+
+    assert isinstance(command("account", "list").exception, UnicodeEncodeError)
+
+
 @starting_with(a_world)
 @pytest.mark.sqlite_only
 def test_an_output_file_that_cannot_be_written_is_reported(

@@ -181,6 +181,29 @@ def test_a_list_is_remembered_by_later_restores(
     assert restore_again(command, settings, file) == ["clients erased again: 2"]
 
 
+def test_the_complete_copy_and_then_its_name_are_synced_to_disk(
+    command: Command, settings: Settings, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, fsync = sqlite_path(settings.database), os.fsync
+    synced: list[tuple[int, int, bytes]] = []  # with the inode of the database at that time
+
+    def recorded_fsync(opened: int) -> None:
+        inode, content = os.fstat(opened).st_ino, b""
+        if inode != path.parent.stat().st_ino:
+            content = Path(f"/proc/self/fd/{opened}").read_bytes()
+        synced.append((inode, path.stat().st_ino, content))
+        fsync(opened)
+
+    command("erase", "--id", "2", "--yes")
+    old = path.stat().st_ino
+    monkeypatch.setattr(os, "fsync", recorded_fsync)
+
+    assert command("restore", str(file)).exit_code == 0
+
+    new, folder = path.stat().st_ino, path.parent.stat().st_ino
+    assert synced[-2:] == [(new, old, path.read_bytes()), (folder, new, b"")]
+
+
 def test_a_list_adds_to_what_the_current_database_shows(
     command: Command, settings: Settings, file: Path, tmp_path: Path
 ) -> None:

@@ -3,6 +3,7 @@
 from app.care.context import utc_now
 from app.db.audit.records import recording
 from app.db.moments import moment_as_text
+from app.db.statements.dispatch import SEARCH_LIMIT
 from app.settings import Settings
 from tests.audit.test_chain import GUARDS, records, seal_all
 from tests.callers import run_write
@@ -63,6 +64,23 @@ def test_expired_rows_are_removed_and_counted(command: Command, settings: Settin
     assert first.startswith(f"removed by retention: 3 records, sealed until {sealed}T")
     assert second == f"the last seal of these was 2:{hash}"
     assert third == "2 records under 2 seals, 0 faults"
+
+
+def test_all_batches_are_counted(command: Command, settings: Settings) -> None:
+    old = moment_as_text(utc_now() - 400 * DAY)
+    rows = ", ".join([f"(1, 1, 'ASSIGNED', 1, '{old}', '{old}')"] * (SEARCH_LIMIT + 7))
+    raw.run(
+        settings.database,
+        "INSERT INTO event (caregiver_id, client_id, kind, session_id, moment, hand_over_date)"
+        f" VALUES {rows}",
+    )
+
+    results = [command("retention", *words) for words in (("--dry-run",), ())]
+
+    assert [result.stdout.splitlines()[0] for result in results] == [
+        "507 events to be removed (kept for 365 days)",
+        "507 events removed (kept for 365 days)",
+    ]
 
 
 def test_rows_that_are_kept_forever_are_not_removed(command: Command, settings: Settings) -> None:

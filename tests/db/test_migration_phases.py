@@ -16,6 +16,8 @@ from app.cli import main
 from app.db.admin import migrate as module
 from app.db.admin.migrate import FOLDER, Phase, migrate, newest_version, serves, stored_version, versions
 from app.db.drivers.interface import DatabaseError, location_of
+from app.doctor.database import check_version
+from app.doctor.findings import ok
 from tests.callers import run_read
 from tests.db.next_version import CONTRACT, EXPAND, NEXT, add_migrations
 from tests.db.overlapping import uncommitted, until_blocked
@@ -84,6 +86,16 @@ def test_the_command_names_the_step_that_is_left(database_url: str) -> None:
         [f"{place}: migrated from version {NEXT} to version {NEXT}c"],
         [f"{place}: the schema is already at version {NEXT}c"],
     ]
+
+
+@pytest.mark.usefixtures("next_program")
+def test_doctor_names_the_step_that_is_left() -> None:
+    message = f"the tables are those of this version, {NEXT}"
+    left = "; `care-gateway migrate --contract` ends the upgrade"
+
+    found = [check_version(version) for version in (NEXT, f"{NEXT}c")]
+
+    assert found == [ok("migrations", f"{message}{left}"), ok("migrations", f"{message}c")]
 
 
 @pytest.mark.usefixtures("next_program")

@@ -267,6 +267,7 @@ def test_a_log_that_this_user_may_not_use_is_reported(
     log.touch()
 
     assert [one.message for one in check_access(path)] == [f"this user may not {verb} {log}"]
+    assert list(check_access(path.parent / "none" / "care.db")) == []
 
 
 @ON_SQLITE

@@ -47,7 +47,14 @@ def test_the_metrics_port_serves_only_metrics(measured: MeasuredGateway) -> None
 
 
 @pytest.mark.parametrize(
-    "data", [b"\r\n\r\n", b"GET\r\n\r\n", b"x" * 2 * MAX_HEAD_BYTES, b"GET /metrics HTTP/2\r\n\r\n"]
+    "data",
+    [
+        b"\r\n\r\n",
+        b"GET\r\n\r\n",
+        b"x" * 2 * MAX_HEAD_BYTES,
+        b"GET /metrics HTTP/1.1\r\nx: " + b"x" * MAX_HEAD_BYTES + b"\r\n\r\n",
+        b"GET /metrics HTTP/2\r\n\r\n",
+    ],
 )
 @ON_SQLITE
 def test_a_malformed_request_is_rejected(measured: MeasuredGateway, data: bytes) -> None:
@@ -133,6 +140,8 @@ def test_a_worker_that_hangs_after_its_own_metrics_delays_no_others(
             for name in ("w1", "w2"):
                 pages: Pages = {OWN: a_gauge, STORED: nothing}
                 await stack.enter_async_context(serve_unix_socket(str(tmp_path / name), pages))
+            ending = await asyncio.start_unix_server(lambda _, writer: writer.close(), tmp_path / "w0")
+            stack.enter_context(closing(ending))
             return to_prometheus_text(await collect_from_workers(tmp_path)).decode()
 
     assert numbers_in(asyncio.run(run())) == {
