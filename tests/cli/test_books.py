@@ -86,6 +86,14 @@ def test_books_are_listed_by_the_filters(command: Command, settings: Settings) -
 
 
 @pytest.mark.sqlite_only
+def test_a_list_has_all_books(command: Command, settings: Settings) -> None:
+    """The pages of GraphQL are shorter."""
+    load(settings.database, [a_module(1), *map(a_book, range(1, 1102))])
+
+    assert len(listed(command)) == 1101
+
+
+@pytest.mark.sqlite_only
 def test_an_empty_catalogue_prints_nothing(command: Command) -> None:
     assert listed(command) == []
 

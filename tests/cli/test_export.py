@@ -12,7 +12,7 @@ import pytest
 from app.care.own_data import HEADER, as_csv
 from app.db.interchange.dump import SESSIONS_AT_ONCE
 from app.settings import Settings
-from tests.audit.audit_log import audit_rows
+from tests.audit.audit_log import audit_rows, audited
 from tests.callers import load
 from tests.cli.conftest import Command, assert_rejected
 from tests.db import raw
@@ -108,6 +108,7 @@ def test_a_client_without_sessions_has_a_short_export(command: Command, settings
         "}\n"
     )
     assert exported(command, "--id", "7", "--format", "csv").decode() == ",".join(HEADER) + "\r\n"
+    assert audited(settings.database) == [("OPERATOR", None, "export", "DONE", [[None, 7, {}]])] * 2
 
 
 def many_sessions(sessions: int) -> list[Record]:
