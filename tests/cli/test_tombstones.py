@@ -1,6 +1,7 @@
 """Promise: erased clients stay erased and disabled accounts disabled, whatever is restored or imported after
 that, and in whichever order."""
 
+import asyncio
 import sqlite3
 import uuid
 from collections.abc import Callable, Iterator
@@ -11,7 +12,7 @@ from typing import Any, cast
 
 import pytest
 
-from app.cli.restore import applying
+from app.cli.restore import applying, switching_again
 from app.db.admin.accounts import switching_account
 from app.db.admin.sequences import skipping_ids
 from app.db.admin.tombstones import Mark, merged, reading_tombstones, saving_tombstone
@@ -25,6 +26,7 @@ from tests.cli.conftest import Command, assert_rejected
 from tests.conftest import fresh_database
 from tests.database_rows import all_rows
 from tests.db import raw
+from tests.db.overlapping import uncommitted, until_blocked
 from tests.db.small_steps import with_database
 from tests.factories import (
     HOUR,
@@ -138,6 +140,23 @@ def test_an_account_that_is_disabled_while_tombstones_are_applied_stays_disabled
     assert run_read(database_url, reading_tombstones()) == {
         ("CAREGIVER", 2): Mark(TombstoneState.DISABLED, NOW + HOUR)
     }
+
+
+@starting_with(a_world)
+@pytest.mark.parametrize("kind", ["postgresql"], indirect=True)
+def test_a_decision_that_is_not_committed_yet_is_waited_for(database_url: str) -> None:
+    run_write(database_url, saving_tombstone("CAREGIVER", 2, Mark(TombstoneState.ENABLED, NOW)))
+    raw.run(database_url, "UPDATE caregiver SET is_disabled = true WHERE id = 2")
+
+    async def use(db: Database) -> tuple[bool, dict[str, list[int]]]:
+        decision = switching_account("CAREGIVER", "caregiver-2", True, NOW + HOUR)
+        async with uncommitted(database_url, decision):
+            switched = asyncio.create_task(db.write(switching_again()))
+            is_waiting = await until_blocked(database_url, switched)
+        return is_waiting, await switched
+
+    assert with_database(database_url, use) == (True, {})
+    assert raw.run(database_url, CAREGIVERS) == [(1, False), (2, True)]
 
 
 INVALID = (
