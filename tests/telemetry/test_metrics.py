@@ -392,8 +392,8 @@ def add_backlog(url: str) -> None:
     deliveries = [
         (903, 5, "WAITING", 0, 4),
         (904, 4, "WAITING", 1, 2),
-        (905, 9, "DEAD", 11, 2),
-        (906, 9, "DELIVERED", 1, 2),
+        (895, 9, "DEAD", 11, 2),
+        (896, 9, "DELIVERED", 1, 2),
         *((number, 1, "WAITING", 0, 1) for number in range(1001, 1101)),
     ]
     events = [f"({number}, {ago[hours]}, NULL)" for number, hours in ((901, 1), (902, 2), (907, 1.5))]
