@@ -478,6 +478,12 @@ def test_the_state_of_the_process_is_exported(settings: Settings, kind: str) -> 
 
 
 @ON_SQLITE
+def test_a_missing_webhook_is_exported(measured: MeasuredGateway) -> None:
+    """An alert about waiting events applies only with a webhook."""
+    assert current(measured.numbers(), "care_webhook_configured") == {(): 0}
+
+
+@ON_SQLITE
 def test_every_counter_is_exported_under_its_name(measured: MeasuredGateway) -> None:
     before = measured.numbers()
 
