@@ -3,6 +3,7 @@ until a 2xx response. A delivery that never succeeds ends as dead."""
 
 import asyncio
 import json
+import socket
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -10,9 +11,12 @@ from typing import Any
 import pytest
 
 from app.db.drivers.interface import Database, DatabaseUnavailable
+from app.db.moments import moment_as_text
 from app.db.statements.deliveries import REMOVE_DELIVERIES, RETRY_DELIVERIES
 from app.events.deliveries import LEASE, PAUSES, counting_attempts, deliver, storing_outcome, updating
+from app.events.dispatcher import process_outbox
 from app.events.webhook import TYPES, PostResult, open_webhook
+from app.telemetry import counters
 from tests.callers import run_write
 from tests.events.conftest import Care, dispatching, on_database
 from tests.events.receiver import OTHER_SECRET, SECRET, Receiver
@@ -246,6 +250,70 @@ def test_counted_attempts_are_posted_although_the_database_fails_afterwards(
         (2, "DELIVERED", 1, "200"),
         (3, "WAITING", 0, None),
     ]
+
+
+@pytest.mark.sqlite_only
+def test_the_pause_begins_when_the_attempt_has_ended(with_webhook: Care, receiver: Receiver) -> None:
+    receiver.answers = [500]
+    with_webhook.rows("UPDATE reminder SET state = 'SKIPPED'")
+    with_webhook.add_event("SUBMITTED")
+    webhook = open_webhook(with_webhook.settings)
+    assert webhook is not None
+    found, posted, ended = (BEFORE + minutes * HOUR / 60 for minutes in range(3))
+    moments = iter([found, posted, ended])
+
+    async def work(db: Database) -> None:
+        await process_outbox(db, True, BEFORE)
+        await deliver(db, webhook, lambda: next(moments))
+
+    asyncio.run(on_database(with_webhook.settings.database, work))
+
+    assert receiver.received[0].headers["webhook-timestamp"] == str(int(posted.timestamp()))
+    assert with_webhook.rows("SELECT next_date FROM delivery") == [(moment_as_text(ended + PAUSES[0]),)]
+
+
+@pytest.mark.sqlite_only
+def test_an_outcome_that_cannot_be_stored_cancels_no_other_attempt(
+    with_webhook: Care, receiver: Receiver
+) -> None:
+    with_webhook.rows("UPDATE reminder SET state = 'SKIPPED'")
+    for kind in ("SUBMITTED", "FEEDBACK_GIVEN"):
+        with_webhook.add_event(kind)
+    receiver.hold("assignment.feedback_given")
+    webhook = open_webhook(with_webhook.settings)
+    assert webhook is not None
+
+    class Full(Failing):
+        def fail(self) -> None:
+            receiver.is_released.set() if len(self.faults) == 1 else None
+            super().fail()
+
+    async def work(db: Database) -> None:
+        await process_outbox(db, True, BEFORE)
+        with pytest.raises(DatabaseUnavailable):
+            await deliver(Full(db, [DatabaseUnavailable(), None, None]), webhook, lambda: BEFORE)
+
+    asyncio.run(on_database(with_webhook.settings.database, work))
+
+    assert with_webhook.deliveries() == [(1, "WAITING", 1, None), (2, "DELIVERED", 1, "200")]
+
+
+@pytest.mark.sqlite_only
+def test_an_event_that_cannot_be_posted_counts_as_a_failed_attempt(
+    with_webhook: Care, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def look_up(*_: object, **__: object) -> None:
+        raise MemoryError
+
+    with_webhook.add_event("SUBMITTED")
+    monkeypatch.setattr(socket, "getaddrinfo", look_up)
+    before = dict(counters.deliveries)
+
+    with_webhook.dispatch(BEFORE)
+
+    assert with_webhook.deliveries() == [(1, "WAITING", 1, "not posted")]
+    counted = {name: number - before.get(name, 0) for name, number in counters.deliveries.items()}
+    assert {name: number for name, number in counted.items() if number} == {"failed": 1}
 
 
 @pytest.mark.sqlite_only

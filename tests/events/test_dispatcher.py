@@ -10,20 +10,25 @@ from typing import Any
 
 import pytest
 
+from app.db.audit.records import recording
 from app.db.drivers.factory import open_database
 from app.db.drivers.interface import Database, DatabaseUnavailable
+from app.db.moments import moment_as_text
 from app.db.sql import Steps
-from app.events.deliveries import MAX_CONCURRENT, deliver
-from app.events.dispatcher import dispatch, process_outbox
+from app.events import dispatcher
+from app.events.deliveries import DELIVERED_PERIOD, MAX_CONCURRENT, deliver
+from app.events.dispatcher import dispatch, process_outbox, seal_some
 from app.events.webhook import open_webhook
 from app.main import create_app
 from app.server.background import in_background
+from app.settings import KEEP_ALL, Settings
 from app.telemetry import counters
+from tests.audit.test_chain import records
 from tests.callers import opened
 from tests.db.small_steps import sql
 from tests.events.conftest import Care
-from tests.events.receiver import Receiver
-from tests.factories import HOUR, NOW
+from tests.events.receiver import SECRET, Receiver
+from tests.factories import DAY, HOUR, NOW
 from tests.fault_injection import Failing
 from tests.patience import PATIENCE
 
@@ -158,6 +163,46 @@ def test_deliveries_that_cannot_be_processed_are_tried_again_after_a_pause(with_
     assert {state for _, state, _, _ in with_webhook.deliveries()} == {"WAITING"}
 
 
+HOURLY = 3600 * PATIENCE
+
+
+@pytest.mark.sqlite_only
+@pytest.mark.parametrize(
+    ("fails", "pauses"),
+    [(False, [PATIENCE] * 3 + [HOURLY] * 2), (True, [5 * PATIENCE] * 5)],
+    ids=["a run", "an error"],
+)
+def test_the_dispatcher_pauses_after_each_run_and_after_an_error(
+    care: Care, monkeypatch: pytest.MonkeyPatch, fails: bool, pauses: list[float]
+) -> None:
+    """The time of a pause is longer than the test. Nothing is left to do. The end interrupts each pause."""
+    webhook = open_webhook(Settings(webhook_url="http://127.0.0.1:1", webhook_secret=SECRET))
+    care.rows("UPDATE reminder SET state = 'SKIPPED'")
+    monkeypatch.setattr(dispatcher, "FINISH_SECONDS", PATIENCE)
+    seen: list[float] = []
+    limit = asyncio.timeout
+
+    def timeout(seconds: float | None) -> asyncio.Timeout:
+        if seconds in pauses:
+            seen.append(seconds)
+        return limit(seconds)
+
+    async def work() -> None:
+        async with open_care(care) as db:
+            stop = asyncio.Event()
+            failing = Failing(db, [RuntimeError("broken") for _ in range(100)] if fails else [])
+            monkeypatch.setattr(asyncio, "timeout", timeout)
+            working = asyncio.create_task(dispatch(failing, webhook, lambda: NOW, stop, pause=PATIENCE))
+            while len(seen) < len(pauses):
+                await asyncio.sleep(0)
+            stop.set()
+            await working
+
+    asyncio.run(work())
+
+    assert sorted(seen) == pauses
+
+
 @pytest.mark.sqlite_only
 def test_after_an_error_the_dispatcher_pauses(with_webhook: Care, caplog: pytest.LogCaptureFixture) -> None:
     """The time of a pause is longer than the test."""
@@ -237,6 +282,68 @@ def test_an_attempt_in_progress_is_finished_at_shutdown(with_webhook: Care, rece
 
 
 @pytest.mark.sqlite_only
+def test_a_receiver_that_hangs_does_not_delay_a_shutdown(
+    with_webhook: Care, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dispatcher, "FINISH_SECONDS", 0.01)
+    receiver.hold()
+
+    async def work() -> None:
+        async with open_care(with_webhook) as db:
+            stop = asyncio.Event()
+            working = asyncio.create_task(
+                dispatch(db, open_webhook(with_webhook.settings), lambda: NOW, stop)
+            )
+            await wait_for_requests(receiver)
+            stop.set()
+            await working
+            assert [task for task in asyncio.all_tasks() if "keep_running" in repr(task)] == []
+
+    asyncio.run(work())
+
+    assert with_webhook.deliveries() == [(1, "WAITING", 1, None)]
+
+
+@pytest.mark.sqlite_only
+def test_all_work_is_done_at_the_time_of_its_run(with_webhook: Care, receiver: Receiver) -> None:
+    """A dispatcher runs for months. Two months later it sends the reminders, seals the record, and removes
+    the delivery and its event."""
+    later = NOW + 60 * DAY
+    now = [BEFORE]
+    with_webhook.add_event("SUBMITTED")
+
+    async def are(sql: str, rows: list[Any]) -> bool:
+        return await asyncio.to_thread(with_webhook.rows, sql) == rows
+
+    async def work() -> None:
+        async with (
+            open_care(with_webhook) as db,
+            in_background(
+                partial(
+                    dispatch,
+                    db,
+                    open_webhook(with_webhook.settings),
+                    lambda: now[0],
+                    pause=0,
+                    periods=KEEP_ALL._replace(events=30),
+                )
+            ),
+        ):
+            await until(lambda: are("SELECT event_id, state FROM delivery", [(1, "DELIVERED")]))
+            now[0] = later
+            await db.write(recording(records(1)))
+            await until(lambda: are("SELECT moment FROM audit_seal", [(moment_as_text(later),)]))
+            await until(lambda: are("SELECT DISTINCT moment FROM event", [(moment_as_text(later),)]))
+            week_on = moment_as_text(later + DELIVERED_PERIOD)
+            posted = [(2, "DELIVERED", week_on), (3, "DELIVERED", week_on)]
+            await until(lambda: are("SELECT event_id, state, next_date FROM delivery ORDER BY 1", posted))
+
+    asyncio.run(work())
+
+    assert with_webhook.reminders() == {1: "SENT", 2: "SENT"}
+
+
+@pytest.mark.sqlite_only
 def test_a_cancelled_dispatcher_ends_at_once_and_the_event_waits(
     with_webhook: Care, receiver: Receiver
 ) -> None:
@@ -250,6 +357,7 @@ def test_a_cancelled_dispatcher_ends_at_once_and_the_event_waits(
             working.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await working
+            assert [task for task in asyncio.all_tasks() if "keep_running" in repr(task)] == []
 
     asyncio.run(work())
 
@@ -283,6 +391,9 @@ def test_a_run_is_recorded_when_it_has_ended(care: Care, reads: int) -> None:
                 await process_outbox(Failing(db, [DatabaseUnavailable(), *[None] * reads]), False, NOW)
             before = set(counters.last_runs)
             await process_outbox(db, False, NOW)
+            if reads == 0:
+                with pytest.raises(DatabaseUnavailable):
+                    await seal_some(Failing(db, [DatabaseUnavailable()]), NOW)
             return before, set(counters.last_runs)
 
     assert asyncio.run(run()) == (set(), {"outbox"})

@@ -3,8 +3,11 @@
 import asyncio
 from datetime import datetime, timedelta
 
+import pytest
+
 from app.db.drivers.interface import Database
 from app.db.moments import moment_as_text
+from app.events import retention
 from app.events.retention import clean_up
 from tests.events.conftest import Care, on_database
 from tests.events.receiver import Receiver
@@ -63,6 +66,26 @@ def test_more_deliveries_than_one_batch_are_removed(with_webhook: Care) -> None:
     clean_up_at(with_webhook, NOW)
 
     assert with_webhook.deliveries() == []
+
+
+@pytest.mark.sqlite_only
+def test_deliveries_that_cannot_be_removed_are_tried_again_after_a_pause(
+    with_webhook: Care, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with_webhook.add_event("SUBMITTED")
+    with_webhook.dispatch(BEFORE)
+    error = "SELECT RAISE(ABORT, 'damaged')"
+    with_webhook.rows(f"CREATE TRIGGER damaged BEFORE DELETE ON delivery BEGIN {error}; END")
+    monkeypatch.setattr(retention, "SEARCH_LIMIT", 1)
+
+    more_remain = []
+
+    async def work(db: Database) -> None:
+        more_remain.append(await clean_up(db, BEFORE + WEEK))
+
+    asyncio.run(on_database(with_webhook.settings.database, work))
+
+    assert (more_remain, len(with_webhook.deliveries())) == ([False], 1)
 
 
 def test_more_idempotency_keys_than_one_batch_are_removed(care: Care) -> None:

@@ -12,6 +12,7 @@ from app.care.context import Role, Viewer
 from app.care.errors import TooManyListening
 from app.db.drivers.event_feed import Notify, Parties
 from app.events.notifications import Notifier
+from app.telemetry.logs import REQUEST_ID
 from tests.patience import PATIENCE
 
 CAREGIVER, CLIENT = Viewer(Role.CAREGIVER, 1), Viewer(Role.CLIENT, 2)
@@ -66,14 +67,38 @@ def test_the_event_log_is_followed_only_while_a_subscription_waits() -> None:
         notifier = Notifier(follow_nothing)
         before = notifier.follower
         with notifier.listener(CAREGIVER), notifier.listener(CAREGIVER):
-            meanwhile = notifier.follower
+            with notifier.listener(CLIENT):
+                meanwhile = notifier.follower
+            is_same = notifier.follower is meanwhile
         after = notifier.follower
         with notifier.listener(CLIENT):
             again = notifier.follower
             await notifier.close()
-        return [before, meanwhile is not None, after, again is not None, notifier.wakeups]
+        assert meanwhile is not None
+        assert again is not None
+        ended = [meanwhile.cancelled(), again.cancelled()]
+        return [before, is_same, after, ended, notifier.follower, notifier.wakeups]
 
-    assert run_soon(run()) == [None, True, None, True, {}]
+    assert run_soon(run()) == [None, True, None, [True, True], None, {}]
+
+
+def test_the_event_log_is_not_followed_for_the_request_of_the_first_subscription() -> None:
+    """The feed serves all later subscriptions too, so its log lines name no request."""
+
+    async def run() -> tuple[str, str]:
+        seen: asyncio.Future[str] = asyncio.Future()
+
+        async def follow(tell: Notify) -> None:
+            seen.set_result(REQUEST_ID.get())
+            await asyncio.Event().wait()
+
+        outside = REQUEST_ID.get()
+        REQUEST_ID.set("the first")
+        with Notifier(follow).listener(CAREGIVER):
+            return outside, await seen
+
+    outside, of_feed = run_soon(run())
+    assert of_feed == outside
 
 
 def test_the_subscriptions_of_a_viewer_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,8 +1,16 @@
 """The outbox: new events become deliveries if there is a webhook; saved drafts never do."""
 
+import asyncio
+from datetime import datetime
+
+import pytest
+
+from app.db.drivers.interface import Database
 from app.db.tables import EventKind
+from app.events import outbox
+from app.events.dispatcher import process_outbox
 from app.events.webhook import TYPES
-from tests.events.conftest import Care
+from tests.events.conftest import Care, on_database
 from tests.events.receiver import Receiver
 from tests.factories import DAY, HOUR, NOW
 
@@ -58,3 +66,40 @@ def test_more_events_than_one_batch_are_processed(care: Care) -> None:
 
     assert care.rows("SELECT count(*) > 1000 FROM event WHERE hand_over_date IS NOT NULL") == [(True,)]
     assert care.rows("SELECT DISTINCT kind FROM event WHERE hand_over_date IS NULL") == [("REMINDER_DUE",)]
+
+
+def damage(table: str) -> str:
+    return f"CREATE TRIGGER damaged BEFORE UPDATE ON {table} BEGIN SELECT RAISE(ABORT, 'damaged'); END"
+
+
+@pytest.mark.sqlite_only
+@pytest.mark.parametrize(
+    ("change", "now", "goes_on"),
+    [
+        ("SELECT 1", NOW, True),
+        ("UPDATE assignment SET withdraw_date = assign_date", NOW, True),
+        ("SELECT 1", NOW + 12 * HOUR, True),
+        (damage("reminder"), NOW, False),
+        (damage("event"), NOW + 12 * HOUR, False),
+    ],
+    ids=["a reminder", "a reminder of finished work", "an event", "a damaged reminder", "a damaged event"],
+)
+def test_a_full_batch_is_followed_by_the_next_unless_all_of_it_fails(
+    care: Care, monkeypatch: pytest.MonkeyPatch, change: str, now: datetime, goes_on: bool
+) -> None:
+    """Rows that fail would otherwise be read again without a pause. A batch has one row here."""
+    if now > NOW:
+        care.rows("UPDATE reminder SET state = 'SKIPPED'")
+        care.rows(
+            "INSERT INTO event (caregiver_id, client_id, kind, session_id, moment)"
+            " VALUES (1, 1, 'ASSIGNED', 1, '2026-11-20T06:30:00.000000Z')"
+        )
+    care.rows(change)
+    monkeypatch.setattr(outbox, "SEARCH_LIMIT", 1)
+    results = []
+
+    async def run(db: Database) -> None:
+        results.append(await process_outbox(db, False, now))
+
+    asyncio.run(on_database(care.settings.database, run))
+    assert results == [goes_on]

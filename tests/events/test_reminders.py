@@ -148,6 +148,15 @@ def test_a_reminder_of_finished_work_is_skipped(care: Care, change: str) -> None
     assert care.events() == []
 
 
+def test_reminders_of_finished_and_of_other_work_are_processed_together(care: Care) -> None:
+    care.rows("UPDATE assignment SET withdraw_date = assign_date WHERE id = 6")
+
+    care.dispatch(NOW + DAY)
+
+    assert care.reminders() == {1: "SENT", 2: "SKIPPED"}
+    assert care.events() == [(1, 1, "REMINDER_DUE", "SERVICE", 1, 2, 1)]
+
+
 @pytest.mark.sqlite_only
 def test_a_skipped_reminder_stays_skipped(care: Care) -> None:
     care.rows("UPDATE reminder SET state = 'SKIPPED'")
