@@ -3,9 +3,17 @@
 from pathlib import Path
 
 import pytest
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import (
+    BestAvailableEncryption,
+    Encoding,
+    KeySerializationEncryption,
+    NoEncryption,
+    PrivateFormat,
+)
 
 from app.auth.keys import open_keys
-from app.dev.tokens import KEY_FILE, has_own_keys, mint_token, private_key, public_key
+from app.dev.tokens import KEY_FILE, has_own_keys, is_local, mint_token, private_key, public_key
 from app.main import keys_for
 from app.settings import Environment, Settings, SettingsError
 from tests import keys
@@ -74,7 +82,21 @@ def test_the_own_key_verifies_like_a_configured_one(tmp_path: Path) -> None:
     assert own != open_keys(in_development(tmp_path, token_key=keys.public_pem())).keys
 
 
-@pytest.mark.parametrize("content", ["", "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n"])
+def pem(encryption: KeySerializationEncryption) -> str:
+    key = ec.generate_private_key(ec.SECP256R1())
+    return key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, encryption).decode()
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "",
+        "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n",
+        pem(NoEncryption()),
+        pem(BestAvailableEncryption(b"secret")),
+    ],
+    ids=["empty", "damaged", "of another kind", "encrypted"],
+)
 def test_an_invalid_key_file_is_reported(tmp_path: Path, content: str) -> None:
     (tmp_path / KEY_FILE).write_text(content)
 
@@ -83,6 +105,28 @@ def test_an_invalid_key_file_is_reported(tmp_path: Path, content: str) -> None:
             use(in_development(tmp_path))
 
         assert str(error.value) == f"the development key at {tmp_path / KEY_FILE} cannot be used; remove it"
+
+
+LOCAL = [(b"host", b"localhost:8000")]
+
+
+@pytest.mark.parametrize(
+    ("client", "headers", "expected"),
+    [
+        (("127.0.0.1", 1), LOCAL, True),
+        (("::1", 1), LOCAL, True),
+        (("192.0.2.1", 1), LOCAL, False),
+        (None, LOCAL, False),
+        (("127.0.0.1", 1), [], False),
+        (("127.0.0.1", 1), [*LOCAL, (b"x-forwarded-for", b"")], False),
+    ],
+    ids=["IPv4", "IPv6", "another machine", "a Unix socket", "no host", "a proxy"],
+)
+def test_only_a_visitor_on_the_same_machine_is_local(
+    client: tuple[str, int] | None, headers: list[tuple[bytes, bytes]], expected: bool
+) -> None:
+    """A proxy connects to a Unix socket too, so its visitors may be anyone."""
+    assert is_local({"type": "http", "client": client, "headers": headers}) is expected
 
 
 def test_a_folder_that_cannot_be_created_is_reported(tmp_path: Path) -> None:

@@ -191,6 +191,7 @@ def test_an_interrupted_removal_verifies_and_the_next_run_finishes_it(
 
     assert between == ([*range(4, 14)], [2, 3, 4, 5], [*range(4, 13)])
     assert verdict.faults == []
+    assert (removed(aged, KEEP_ALL, is_dry_run=True), remaining(aged)) == (0, between)
     assert removed(aged, KEEP_ALL) == 2
     assert remaining(aged)[0] == [*range(6, 14)]
 

@@ -4,6 +4,7 @@ An answer is text: `true` or `false` for YES_NO, a plain number in its range for
 SINGLE_CHOICE and SCALE, distinct options, one per line, for MULTIPLE_CHOICE. A blank answer is missing.
 """
 
+import json
 from dataclasses import replace
 
 import pytest
@@ -18,6 +19,7 @@ from app.care.questions import (
     check_fit,
     match_answers,
     mismatch,
+    read_questions,
     score_of,
 )
 from app.db.tables import QuestionKind
@@ -141,6 +143,26 @@ def test_every_invalid_answer_is_named_in_the_order_of_the_book() -> None:
         ("INCOMPLETE", 5),
         ("UNREADABLE", 6),
     ]
+
+
+def test_a_wrong_answer_to_a_required_question_is_named_once() -> None:
+    wrong = WrongAnswer("UNREADABLE", 2, "an answer may have at most 10000 characters")
+
+    with pytest.raises(WrongAnswers) as refused:
+        check_fit(EVERY_KIND, {1: "well", 3: "1", 4: "Always", 5: "x", 6: "9"}, [wrong])
+
+    assert [one.question_id for one in refused.value.wrong].count(2) == 1
+
+
+def test_questions_are_read_in_the_order_of_the_book() -> None:
+    """A database may return them in any order."""
+    rows = [[7, 2, "Then?", "TEXT", None, 0, None, None, None], [9, 1, "First?", "TEXT", None, 1, 0, 1, None]]
+
+    assert read_questions(json.dumps(rows)) == [
+        Question(9, 1, "First?", QuestionKind.TEXT, [], True, 0, 1, None),
+        Question(7, 2, "Then?", QuestionKind.TEXT, [], False, None, None, None),
+    ]
+    assert read_questions(None) == []
 
 
 # --- answers of a whole book -------------------------------------------------------------------------

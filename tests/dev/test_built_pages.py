@@ -166,6 +166,46 @@ def test_a_failing_npm_is_reported_and_the_previous_build_stays(
     assert check_built(folder).pages["graphiql"].script == PAGE["script"]
 
 
+@pytest.mark.parametrize(
+    ("script", "message"),
+    [
+        (
+            "echo npm warn old; for n in 1 2 3 4 5 6 7; do echo npm error $n; done; exit 1",
+            "\n".join([building.NO_PACKAGES, *(f"npm error {n}" for n in range(1, 7))]),
+        ),
+        ("exit 0", "the build has no readable manifest.json"),
+        ("test ! -e node_modules || echo a copy; exit 1", building.NO_PACKAGES),
+        ("exec sleep 100", f"{building.NO_PACKAGES}: timeout after 0.2 seconds"),
+    ],
+    ids=["long", "no result", "with packages of the sources", "slow"],
+)
+def test_a_failing_build_is_explained_and_changes_nothing(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str, message: str
+) -> None:
+    sources, node = tmp_path / "web", tmp_path / "node"
+    (sources / "node_modules").mkdir(parents=True)
+    (sources / "package-lock.json").touch()
+    node.write_text(f"#!/bin/sh\n{script}\n")
+    node.chmod(0o755)
+    monkeypatch.setattr(building, "SOURCES", sources)
+    monkeypatch.setattr(building, "find_node", lambda: node)
+    if "sleep" in script:
+        monkeypatch.setattr(building, "TIMEOUT_SECONDS", 0.2)
+
+    with pytest.raises(NotBuilt) as fault:
+        building.build(folder, report=lambda text: None)
+
+    assert str(fault.value) == message
+    assert check_built(folder).pages["graphiql"].script == PAGE["script"]
+
+
+def test_a_node_that_does_not_start_is_reported(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(building, "find_node", lambda: folder / "missing")
+
+    with pytest.raises(NotBuilt, match=r"^Node does not start: "):
+        building.build(folder, report=lambda text: None)
+
+
 def test_the_packages_are_pinned_and_hashed_without_addresses() -> None:
     named = json.loads((SOURCES / "package.json").read_text())
     lock = json.loads((SOURCES / "package-lock.json").read_text())["packages"]

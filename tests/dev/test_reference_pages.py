@@ -96,6 +96,15 @@ def test_without_a_build_a_page_explains_how_to_build_it(unbuilt: Caller, path: 
     assert "<script" not in page.text and "/assets/" not in page.text
 
 
+def test_without_a_build_the_index_for_programs_links_the_interfaces(unbuilt: Caller) -> None:
+    index = unbuilt.get("/llms.txt", headers={"host": "localhost:8000"})
+
+    assert index.status_code == 200
+    assert re.findall(r"\((http.*)\)", index.text) == [
+        f"http://localhost:8000/{name}" for name in ("schema.graphql", "openapi.yaml")
+    ]
+
+
 def test_the_rest_reference_has_tokens_for_visitors_on_the_same_machine_only(
     folder: Path, settings: Settings
 ) -> None:

@@ -9,6 +9,7 @@ import html
 import json
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 from urllib.parse import parse_qs
 
@@ -28,7 +29,7 @@ from tests import keys
 from tests.callers import Caller, Gateway, opened, run_write
 from tests.dev.conftest import BROWSER
 from tests.factories import NOW, a_world
-from tests.schema.listening import streaming
+from tests.schema.listening import listening, streaming
 
 pytestmark = pytest.mark.sqlite_only
 
@@ -95,6 +96,18 @@ def test_a_response_says_where_its_time_went(demo: Gateway) -> None:
     assert parts(unknown) == ["total"]
 
 
+def test_a_part_that_fails_is_measured_and_so_are_the_parts_after_it() -> None:
+    request = RecentRequest(NOW, "GET", "/")
+    token = CURRENT.set(request)
+    with suppress(ValueError), measured("database"):
+        raise ValueError
+    with measured("audit"):
+        pass
+    CURRENT.reset(token)
+
+    assert list(request.parts) == ["database", "audit"]
+
+
 def test_a_part_inside_of_another_counts_once() -> None:
     request = RecentRequest(NOW, "GET", "/")
     token = CURRENT.set(request)
@@ -159,15 +172,50 @@ def test_each_request_is_listed_with_the_operation_that_it_ran(demo: Gateway) ->
 
 
 def test_a_listed_operation_opens_in_graphiql_with_its_variables_and_role_but_no_token(demo: Gateway) -> None:
-    caregiver(demo).post_graphql(ONE, id="<&>")
+    caregiver(demo).post_graphql(ONE, id="<&ü>")
     caregiver(demo).get(f"{ASSIGNMENTS}/1")
 
     page = demo.as_anonymous().get("/requests", headers=LOCAL).text
     assert links(demo) == [
         {"query": CAREGIVER_ASSIGNMENT, "variables": '{\n  "id": "1"\n}', "role": "caregiver"},
-        {"query": ONE, "variables": '{\n  "id": "<&>"\n}', "role": "caregiver"},
+        {"query": ONE, "variables": '{\n  "id": "<&ü>"\n}', "role": "caregiver"},
     ]
     assert "bearer" not in page.lower() and "eyJ" not in page
+
+
+def test_a_listed_request_shows_no_element_of_the_caller(demo: Gateway) -> None:
+    caregiver(demo).post_graphql('{ node(id: "<i>") { id } }')
+    demo.as_anonymous().get("/gateway/<i>")
+
+    assert "<i>" not in demo.as_anonymous().get("/requests", headers=LOCAL).text
+
+
+def test_a_request_without_a_response_yet_is_listed_without_a_status_and_time() -> None:
+    recent = RecentRequests(lambda: NOW, most=2)
+    recent.requests.extend(RecentRequest(NOW, "GET", path) for path in ("/1", "/2", "/3"))
+
+    page = recent.page()
+
+    assert re.findall(r"<tr>(<td>.*)</tr>", page) == [
+        "".join(f"<td>{cell}</td>" for cell in ("09:00:00", f"<code>GET {path}</code>", "", "…", "", ""))
+        + "<td><code></code></td>"
+        for path in ("/3", "/2")
+    ]
+    assert "<p>The last 2 requests" in page
+
+
+def test_a_page_and_the_document_in_a_query_string_are_not_listed(demo: Gateway) -> None:
+    caregiver(demo).get("/graphql", headers=BROWSER)
+    caregiver(demo).get("/graphql", params={"query": "{ viewer { role } }"})
+
+    assert [line[:2] for line in rows(demo)] == [["GET /graphql", "{ viewer { role } }"]]
+
+
+def test_websockets_work_and_are_not_listed(demo: Gateway) -> None:
+    with listening(caregiver(demo)) as listener:
+        assert listener.query("{ viewer { role } }") == {"viewer": {"role": "CAREGIVER"}}
+
+    assert rows(demo) == [["No request yet."]]
 
 
 def test_homework_of_a_legacy_call_opens_in_graphiql_with_its_moments(demo: Gateway) -> None:
@@ -188,6 +236,8 @@ def test_the_list_is_bounded_in_requests_and_in_their_length(demo: Gateway) -> N
     long = "# " + "x" * 30_000
     caregiver(demo).post_graphql(f"{long}\n{{ viewer {{ role }} }}")
     assert [line[1] for line in rows(demo)] == [""]
+    assert links(demo) == []
+    caregiver(demo).post_graphql(ONE, id="x" * 30_000)
     assert links(demo) == []
 
     for number in range(50):

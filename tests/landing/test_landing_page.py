@@ -6,6 +6,7 @@ Tokens are shown only in development, and only to a visitor on the same machine.
 import html
 import json
 import re
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from html.parser import HTMLParser
@@ -51,8 +52,10 @@ def page_of(gateway: Gateway, **headers: str) -> Response:
 
 def test_each_legacy_call_is_beside_its_replacement(own_keys: Settings) -> None:
     with service(own_keys) as gateway:
-        blocks = [(kind, html.unescape(text)) for kind, text in CODE.findall(page_of(gateway).text)]
+        page = page_of(gateway).text
+    blocks = [(kind, html.unescape(text)) for kind, text in CODE.findall(page)]
 
+    assert page.count("<details open ") == 1
     tokens = [text for kind, text in blocks if not kind]
     assert [bool(TOKEN.fullmatch(token)) for token in tokens] == [True, True]
     requests = [text for kind, text in blocks if kind == "http"]
@@ -121,6 +124,16 @@ def test_the_deprecation_dates_of_the_legacy_paths_are_shown(settings: Settings)
     assert f"\n{notice} https://example.test/leaving?a=1&b=2\n" in short
 
 
+def test_a_deprecation_without_a_page_about_it_has_no_link(settings: Settings) -> None:
+    with service(settings, legacy_deprecated=NOW, legacy_notice="") as gateway:
+        page = page_of(gateway).text
+        short = gateway.as_anonymous().get("/").text
+
+    notice = "The legacy paths are deprecated from 2026-11-21 09:00 UTC on."
+    assert f"<p><strong>{notice}</strong></p>" in page
+    assert short.endswith(f"\n{notice}\n")
+
+
 # --- HTTP and HTML -------------------------------------------------------------------------------
 
 
@@ -135,6 +148,17 @@ def test_other_programs_than_browsers_get_plain_text_with_commands(own_keys: Set
     assert len(set(TOKEN.findall(found.text))) == 2
     assert 'curl -sS -H "Authorization: bearer $CAREGIVER"' in found.text
     assert set(re.findall(r"https?://[^/ '\"]+", found.text)) == {f"http://{host}"}
+
+
+def test_the_command_for_another_token_can_be_pasted(
+    own_keys: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is quoted as a shell needs it."""
+    monkeypatch.setattr(sys, "argv", ["/opt/my folder/care-gateway", "serve"])
+    with service(own_keys) as gateway:
+        found = gateway.as_anonymous().get("/", headers={"host": "localhost"}).text
+
+    assert "CARE_ENV=development '/opt/my folder/care-gateway' token --role caregiver" in found
 
 
 def test_production_answers_everyone_with_the_endpoints(own_keys: Settings) -> None:

@@ -222,6 +222,23 @@ def test_a_response_lost_by_a_crash_is_rebuilt(world: Gateway) -> None:
     assert books(world) == [3]
 
 
+@pytest.mark.once_on_postgresql
+def test_a_rebuilt_response_leaves_out_what_was_withdrawn_since(world: Gateway) -> None:
+    selected = (
+        "mutation($input: AssignHomeworkInput!) { assignHomework(input: $input) { assignments { id } } }"
+    )
+    body = assigning() | {"query": selected}
+    caregiver = world.as_caregiver(1)
+    [first, second] = post(caregiver, body).json()["data"]["assignHomework"]["assignments"]
+    raw.run(world.settings.database, "UPDATE idempotency_key SET status = NULL, body = NULL")
+    withdrawing = (
+        "mutation($id: ID!) { withdrawAssignment(input: {assignmentId: $id}) { userErrors { code } } }"
+    )
+    caregiver.data(withdrawing, id=first["id"])
+
+    assert post(caregiver, body).json() == {"data": {"assignHomework": {"assignments": [second]}}}
+
+
 def test_keys_survive_a_restart(world: Gateway) -> None:
     first = assign(world)
 

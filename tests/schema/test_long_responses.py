@@ -4,6 +4,7 @@ repeats, and its error says what to select less of; on every way out of GraphQL.
 import tracemalloc
 from collections.abc import Iterator
 from dataclasses import replace
+from contextlib import nullcontext
 from typing import Any
 
 import pytest
@@ -221,7 +222,8 @@ def test_a_repetition_of_such_a_change_gets_the_same_error(talkative: Gateway, c
 
 @pytest.mark.parametrize("format", ["JSON", "CSV"])
 def test_own_data_may_be_longer_than_other_responses(talkative: Gateway, format: str) -> None:
-    query = f"{{ ownData(format: {format}) sessions {{ nodes {{ id }} }} }}"
+    own = f"ownData(format: {format})"
+    query = f"{{ first: {own} sessions {{ nodes {{ id }} }} second: {own} }}"
     for number in range(15, 40):
         talkative.import_records([a_session(number, title=LONG[:200], description=LONG)])
 
@@ -258,6 +260,23 @@ def test_own_data_above_its_own_limit_is_an_error(
             }
         ],
     }
+
+
+@pytest.mark.parametrize(
+    ("parts", "is_longer"), [(["éé"], False), (["é", "é", "é"], True), (["éx", "é"], True)]
+)
+def test_the_limit_of_own_data_is_in_bytes(
+    monkeypatch: pytest.MonkeyPatch, parts: list[str], is_longer: bool
+) -> None:
+    monkeypatch.setattr(app.care.own_data, "MAX_OWN_DATA", 4)
+    written: list[bytes] = []
+    write = app.care.own_data.bounded(written)
+
+    with pytest.raises(ResponseTooLong) if is_longer else nullcontext():
+        for part in parts:
+            write(part)
+
+    assert b"".join(written) == "".join(parts).encode()
 
 
 # --- what it takes --------------------------------------------------------------------------------

@@ -25,7 +25,7 @@ from tests.answers import (
 )
 from tests.callers import Gateway
 from tests.database_rows import added, stored
-from tests.factories import an_answer_set
+from tests.factories import NOW, an_answer_set, an_assignment
 from tests.rest_compat.legacy import ASSIGNMENTS
 from tests.schema.worlds import global_id
 
@@ -98,6 +98,28 @@ def test_a_draft_may_be_saved_automatically_or_by_the_user(world: Gateway) -> No
     assert kinds == ["AUTO_SAVE", "DRAFT", "AUTO_SAVE"]
 
 
+@pytest.mark.sqlite_only
+def test_the_revision_alone_can_be_selected(world: Gateway) -> None:
+    selected = "saveAnswers(input: $input) { draft { legacyId revision } }"
+    saving = f"mutation($input: SaveAnswersInput!) {{ {selected} }}"
+
+    saved = [
+        world.as_client(1).data(saving, input=to_answer(TEST, {4: "x" * number}, revision=number))
+        for number in range(3)
+    ]
+
+    assert saved == [
+        {"saveAnswers": {"draft": {"legacyId": "12", "revision": number}}} for number in (1, 2, 3)
+    ]
+
+
+def test_an_assignment_accepts_answers_from_its_start_on(world: Gateway) -> None:
+    world.import_records([an_assignment(30, book=5, startDate=NOW)])
+
+    assert save(world.as_client(1), 30, {REMARK: "x"})["userErrors"] == []
+    assert submit(world.as_client(1), 30, {REMARK: "x"}, revision=1)["userErrors"] == []
+
+
 def test_a_draft_may_be_emptied(world: Gateway) -> None:
     client = world.as_client(1)
     save(client, TEST, {4: "x"})
@@ -125,8 +147,10 @@ def test_a_stale_revision_is_rejected_with_the_stored_draft(world: Gateway) -> N
 
     responses = [save(client, TEST, {4: "on the table"}, revision=n) for n in (0, 1, 3, 99, -1, 2**31 - 1)]
 
+    same = [save(client, TEST, {4: "on the phone, later"}, revision=n) for n in (0, 3, -1)]
+
     there = a_draft(12, 2, {4: "on the phone, later"}, TEXTS)
-    assert responses == [{"draft": there, "userErrors": STALE}] * 6
+    assert responses + same == [{"draft": there, "userErrors": STALE}] * 9
     without_draft = client.data(
         "mutation($input: SaveAnswersInput!) { saveAnswers(input: $input) { userErrors { code } } }",
         input={"assignmentId": str(TEST), "answers": [], "revision": 1},

@@ -337,6 +337,28 @@ def test_the_last_event_is_one_that_the_viewer_may_see(gateway: Gateway) -> None
     assert last == [event(1), event(2)]
 
 
+@pytest.mark.sqlite_only
+def test_the_last_event_counts_reminders_for_the_client_alone(gateway: Gateway) -> None:
+    """A caregiver receives no reminders, and cannot begin after one."""
+    url = gateway.settings.database
+    insert_event(url, "ASSIGNED", number=1, moment=NOW - DAY)
+    insert_event(url, "REMINDER_DUE", number=2, moment=NOW - DAY)
+
+    last = [last_event_id(each) for each in (gateway.as_caregiver(1), gateway.as_client(1))]
+
+    assert last == [event(1), event(2)]
+
+
+@pytest.mark.sqlite_only
+def test_the_last_event_is_not_one_before_a_removed_event(gateway: Gateway) -> None:
+    """Event 1 is kept longer than events of others: a subscription after it would end as expired."""
+    url = gateway.settings.database
+    insert_event(url, "ASSIGNED", number=1, moment=NOW - DAY)
+    raw.run(url, f"INSERT INTO event_removal (last_event_id, moment) VALUES (4, '{NOW.isoformat()}')")
+
+    assert last_event_id(gateway.as_caregiver(1)) == event(4)
+
+
 @pytest.mark.parametrize("moment", [NOW - DAY, NOW], ids=["long ago", "just now"])
 def test_many_missed_events_arrive_once_and_in_order(gateway: Gateway, url: str, moment: object) -> None:
     rows = ", ".join(

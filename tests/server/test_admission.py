@@ -237,6 +237,23 @@ def test_a_viewer_with_one_long_response_that_is_read_slowly_is_accepted(admissi
     assert not admission.rejects(viewer)
 
 
+def test_the_bytes_that_a_connection_holds_count_once() -> None:
+    viewer, first, second = Budget(), Unsent(), Unsent()
+
+    held = [first.hold(viewer, 5), first.hold(viewer, 7), second.hold(viewer, 1)]
+    counted = (viewer.unsent, viewer.slow_connections)
+    first.release()
+    second.release()
+
+    assert (held, counted) == ([True] * 3, (8, 2))
+    assert (viewer.unsent, viewer.slow_connections) == (0, 0)
+    assert Unsent().hold(viewer, MAX_UNSENT, is_one=False)
+
+
+def test_a_connection_with_several_responses_has_no_longer_one() -> None:
+    assert not Unsent().hold(Budget(), MAX_UNSENT + 1, is_one=False)
+
+
 def test_the_viewer_of_a_known_token_is_known_before_the_request_runs() -> None:
     class Known:
         budget = Budget()
