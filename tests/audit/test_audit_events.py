@@ -1,17 +1,24 @@
 """Promise: a caregiver sees who read a client's answers in their sessions, and who changed something."""
 
+import asyncio
 from typing import Any
 
 import pytest
 
+from app.care.audit import list_audit_events
+from app.care.context import Context, Role, Viewer
 from app.db.audit.chain import MAX_SEALED
 from app.db.audit.records import as_text, recording
+from app.db.drivers.factory import open_database
+from app.db.drivers.interface import DatabaseUnavailable
+from app.db.reader.selection import PageRequest
 from app.schema.types.scalars import global_id
 from tests.audit.audit_log import audit_rows
-from tests.audit.test_chain import records
-from tests.callers import Gateway
+from tests.audit.test_chain import records, seal_all
+from tests.callers import Gateway, load, run_write
 from tests.db import raw
-from tests.factories import a_world
+from tests.factories import NOW, a_world
+from tests.fault_injection import Failing
 from tests.rest_compat.legacy import ASSIGNMENTS, homework
 
 EVENTS = """query ($client: ID!, $first: Int, $after: String) {
@@ -108,6 +115,28 @@ def test_a_request_seals_a_limited_number_of_records_and_lists_the_sealed_ones(
         (shown(MAX_SEALED + 1), shown(MAX_SEALED + 1), [(MAX_SEALED,), (1,)]),
     ]
     assert sum("many records wait to be sealed" in message for message in caplog.messages) == 2
+
+
+@pytest.mark.sqlite_only
+def test_sealed_events_are_listed_while_others_cannot_be_sealed(
+    database_url: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    load(database_url, a_world())
+    run_write(database_url, recording(records(2)))
+    seal_all(database_url)
+    run_write(database_url, recording(records(1)))
+
+    async def run() -> int:
+        db = await open_database(database_url)
+        try:
+            faults = [DatabaseUnavailable("the disk is full"), None, None]  # at the write that seals
+            ctx = Context(Viewer(Role.CAREGIVER, 1), Failing(db, faults), NOW, "request", "UTC")
+            return len((await list_audit_events(ctx, 1, PageRequest())).rows)
+        finally:
+            await db.close()
+
+    assert asyncio.run(run()) == 2
+    assert caplog.messages == ["request request: records wait to be sealed (the disk is full)"]
 
 
 def test_a_caregiver_sees_only_events_of_the_own_sessions(used: Gateway) -> None:

@@ -27,7 +27,7 @@ from tests.audit.operations import ANSWERS, CHANGES, OF_1, OF_2, READS, SCORES
 from tests.callers import Caller, Gateway, opened
 from tests.concurrency import ApiCall, send_together
 from tests.db import raw
-from tests.factories import NOW, a_world, an_assignment, starting_with
+from tests.factories import NOW, a_client, a_world, an_assignment, starting_with
 from tests.fault_injection import Failing
 from tests.patience import PATIENCE
 from tests.rest_compat.legacy import ASSIGNMENTS, SESSIONS, homework
@@ -164,6 +164,15 @@ def test_a_data_export_is_recorded_by_relationship(gateway: Gateway) -> None:
     gateway.as_client(2).data("{ ownData }")
 
     assert audited(gateway.settings.database) == [("CLIENT", 2, "ownData", "DONE", [[1, 2, {}], [2, 2, {}]])]
+
+
+@pytest.mark.sqlite_only
+def test_a_data_export_of_a_client_without_sessions_is_recorded(gateway: Gateway) -> None:
+    gateway.import_records([a_client(3)])
+
+    gateway.as_client(3).data("{ ownData }")
+
+    assert audited(gateway.settings.database) == [("CLIENT", 3, "ownData", "DONE", [])]
 
 
 @pytest.mark.sqlite_only

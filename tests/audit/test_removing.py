@@ -11,7 +11,7 @@ from app.db.audit.removing import adding_checkpoint, removing_records
 from app.db.audit.verifying import Verdict, verifying_next, verifying_tail
 from app.db.drivers.factory import open_database
 from app.db.drivers.interface import Database, DatabaseUnavailable
-from app.events.retention import RetentionRejected, removing_expired
+from app.events.retention import RetentionRejected, expire, removing_expired
 from app.settings import KEEP_ALL, Retention
 from tests.audit.audit_log import audited
 from tests.audit.test_chain import GUARDS, records, seal_all, verified
@@ -229,6 +229,27 @@ def test_changed_records_are_not_removed(aged: str) -> None:
 
     assert remaining(aged)[0] == [*range(1, 13)]
     assert verified(aged).faults == ["the records of seal 2 were changed after it was made"]
+
+
+@pytest.mark.sqlite_only
+def test_the_dispatcher_reports_changed_records_and_continues(
+    aged: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    raw.run(aged, *GUARDS[kind_of(aged)], "UPDATE audit_record SET actor_id = 2 WHERE id = 4")
+
+    async def run() -> None:
+        db = await open_database(aged)
+        try:
+            await expire(db, PERIOD, NOW, asyncio.Event())
+        finally:
+            await db.close()
+
+    asyncio.run(run())
+
+    reason = "the records of seal 2 were changed after it was made; see `care-gateway audit verify`"
+    logged = [(record.levelname, record.message) for record in caplog.records]
+    assert logged == [("ERROR", f"no audit record was removed: {reason}")]
+    assert remaining(aged)[0] == [*range(1, 13)]
 
 
 @pytest.mark.parametrize(

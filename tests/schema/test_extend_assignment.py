@@ -241,6 +241,16 @@ def test_a_skipped_reminder_can_be_scheduled_again(world: Gateway) -> None:
     assert responses == [{"assignment": {"legacyId": "13", "reminders": both}}] * 2
 
 
+@pytest.mark.sqlite_only
+def test_a_skipped_reminder_of_this_moment_can_be_scheduled_again(world: Gateway) -> None:
+    now = "2026-11-21T09:00:00Z"
+    world.import_records([an_assignment(14, reminders=[{"remindDate": NOW, "state": "SKIPPED"}])])
+
+    response = change(world.as_caregiver(1), "setReminders", REMINDED, assignmentId="14", remindDates=[now])
+
+    assert response["assignment"]["reminders"] == [{"remindDate": now, "state": "SKIPPED"}, scheduled(now)]
+
+
 @pytest.mark.once_on_postgresql
 @pytest.mark.parametrize(
     ("number", "moments"),

@@ -3,8 +3,8 @@ repeats, and its error says what to select less of; on every way out of GraphQL.
 
 import tracemalloc
 from collections.abc import Iterator
-from dataclasses import replace
 from contextlib import nullcontext
+from dataclasses import replace
 from typing import Any
 
 import pytest
