@@ -11,6 +11,7 @@ import pytest
 from app.care.answers import SubmissionFilter, list_my_submissions
 from app.care.assignments import AssignmentFilter, list_my_assignments
 from app.care.books import BookFilter, list_books
+from app.care.budgets import Budget
 from app.care.context import Context, Role, Viewer
 from app.care.errors import CareError, NotAllowed, NotSignedIn
 from app.care.homework import Homework, assign_homework
@@ -88,6 +89,15 @@ def test_every_read_for_a_viewer_uses_the_access_scope_of_the_context() -> None:
     files = [*APP.glob("care/*.py"), *APP.glob("schema/*.py")]
 
     assert [path.name for path in files if made.search(path.read_text())] == ["context.py"]
+
+
+@pytest.mark.parametrize(("length", "points"), [(0, 0), (1023, 0), (1024, 32), (2047, 32), (2048, 64)])
+def test_each_whole_kib_that_a_change_stores_is_charged(length: int, points: int) -> None:
+    budget = Budget(1000, ticks=lambda: 0.0)
+
+    replace(context(CAREGIVER), budget=budget).charge_stored(length)
+
+    assert budget.left == 1000 - points
 
 
 @pytest.mark.parametrize(

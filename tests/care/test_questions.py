@@ -143,6 +143,7 @@ def test_every_invalid_answer_is_named_in_the_order_of_the_book() -> None:
         ("INCOMPLETE", 5),
         ("UNREADABLE", 6),
     ]
+    assert refused.value.code == "INCOMPLETE"  # that of the first
 
 
 def test_a_wrong_answer_to_a_required_question_is_named_once() -> None:

@@ -18,6 +18,7 @@ FILES = {
     "page-I9J0K1L2.css": "body {}",
     "chunk-E5F6G7H8.js": "export {}",
     "search.json": "[]",
+    "docs-index.json": "[]",
     "licences.txt": "What it is built from.",
 }
 PAGE = {"script": "page-A1B2C3D4.js", "style": "page-I9J0K1L2.css"}

@@ -3,6 +3,7 @@ An incomplete build is not served, and a failing build explains why."""
 
 import json
 import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -50,7 +51,8 @@ def test_its_files_are_cached_forever(browser: Caller) -> None:
 
     for name, text in FILES.items():
         response = browser.get(f"/assets/{name}")
-        caching = "public, max-age=31536000, immutable" if "-" in name else "no-cache"
+        is_hashed = name.startswith(("page-", "chunk-"))
+        caching = "public, max-age=31536000, immutable" if is_hashed else "no-cache"
         assert (response.status_code, response.text) == (200, text)
         assert response.headers["content-type"].removesuffix("; charset=utf-8") == kinds[name.split(".")[1]]
         assert response.headers["cache-control"] == caching
@@ -125,6 +127,13 @@ def test_an_incomplete_build_is_not_served(folder: Path, settings: Settings, man
     assert script.status_code == 404
 
 
+def test_a_build_with_an_empty_file_is_incomplete(folder: Path) -> None:
+    (folder / PAGE["style"]).write_text("")
+
+    with pytest.raises(NotBuilt, match=f"^the build is incomplete: {PAGE['style']} is missing$"):
+        check_built(folder)
+
+
 # --- building ----------------------------------------------------------------------------------
 
 
@@ -197,6 +206,27 @@ def test_a_failing_build_is_explained_and_changes_nothing(
 
     assert str(fault.value) == message
     assert check_built(folder).pages["graphiql"].script == PAGE["script"]
+
+
+def test_a_build_replaces_the_previous_one(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A script that copies files stands for npm and esbuild."""
+    new, node, reported = tmp_path / "new", tmp_path / "node", []
+    shutil.copytree(folder, new)
+    (new / "other.js").unlink()
+    (new / "chunk-E5F6G7H8.js").write_text("new")
+    node.write_text(f'#!/bin/sh\nif [ "$1" = build.mjs ]; then cp {new}/* "$2"; fi\n')
+    node.chmod(0o755)
+    monkeypatch.setattr(building, "find_node", lambda: node)
+
+    built = building.build(folder, report=reported.append)
+
+    assert built == check_built(folder)
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == {
+        path.name: path.read_bytes() for path in new.iterdir()
+    }
+    assert reported == ["installing the npm packages", "bundling"]
 
 
 def test_a_node_that_does_not_start_is_reported(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
