@@ -227,7 +227,7 @@ def test_a_rebuilt_response_leaves_out_what_was_withdrawn_since(world: Gateway) 
     selected = (
         "mutation($input: AssignHomeworkInput!) { assignHomework(input: $input) { assignments { id } } }"
     )
-    body = assigning() | {"query": selected}
+    body = assigning(bookIds=["1", "2"]) | {"query": selected}
     caregiver = world.as_caregiver(1)
     [first, second] = post(caregiver, body).json()["data"]["assignHomework"]["assignments"]
     raw.run(world.settings.database, "UPDATE idempotency_key SET status = NULL, body = NULL")
