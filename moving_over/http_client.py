@@ -94,11 +94,12 @@ class Connection:
         attempts: int = MAX_ATTEMPTS,
     ) -> Response:
         """Repeats a read if the service answers 429 or 503 with Retry-After."""
-        sent = {"accept": "*/*", "user-agent": "care-gateway-record/1", **headers}
+        given = {name.lower(): value for name, value in headers.items()}
+        sent = {"accept": "*/*", "user-agent": "care-gateway-record/1", **given}
         if token is not None:
             sent["authorization"] = f"bearer {token}"
-        if body is not None and not any(name.lower() == "content-type" for name in headers):
-            sent["content-type"] = "application/json"
+        if body is not None:
+            sent.setdefault("content-type", "application/json")
         for _ in range(attempts - 1 if method in SAFE_METHODS else 0):
             response = self.send_once(method, path, sent, body)
             if response.status not in (429, 503) or "retry-after" not in response.headers:

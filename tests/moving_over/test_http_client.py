@@ -8,7 +8,9 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
+from urllib.parse import urlsplit
 
+import orjson
 import pytest
 
 from app.care.context import Role
@@ -19,6 +21,7 @@ from moving_over.recorder import Recorder
 from moving_over.tokens import UserToken
 from tests.auth.test_limited_http import ENDLESS, serving
 from tests.moving_over.services import Request, Response, fake_service
+from tests.moving_over.shadows import RawService
 
 
 @pytest.mark.parametrize("name", ENDLESS)
@@ -40,7 +43,12 @@ def test_an_endless_response_of_the_old_service_ends_in_time() -> None:
     assert str(refusal.value) == "no complete response in time"
 
 
-def test_each_response_on_a_connection_has_its_own_limits() -> None:
+@pytest.mark.parametrize(("idle_seconds", "expected"), [(4, 1), (-1, 3)], ids=["in use", "idle"])
+def test_each_response_on_a_connection_has_its_own_limits(
+    monkeypatch: pytest.MonkeyPatch, idle_seconds: int, expected: int
+) -> None:
+    """A connection that was idle for long is not used again."""
+    monkeypatch.setattr("moving_over.http_client.IDLE_SECONDS", idle_seconds)
     with (
         fake_service(lambda request: Response(body=b"x" * 700)) as url,
         closing(Connection(read_address(url), timeout=30, max_bytes=1000)) as connection,
@@ -52,7 +60,76 @@ def test_each_response_on_a_connection_has_its_own_limits() -> None:
             connections.add(connection.connection)
             assert connection.connection.sock.gettimeout() == 30
 
-    assert len(connections) == 1
+    assert len(connections) == expected
+
+
+BUSY_503, BUSY_429 = (Response(status, headers={"Retry-After": "0"}) for status in (503, 429))
+READ_AGAIN = {  # the answer, the method and the number of requests
+    "overloaded": (BUSY_503, "GET", 5),
+    "too many requests": (BUSY_429, "HEAD", 5),
+    "overloaded, a change": (BUSY_503, "PUT", 1),
+    "overloaded, without a pause": (Response(503), "GET", 1),
+    "an answer with a pause": (Response(headers={"Retry-After": "0"}), "GET", 1),
+    "another failure with a pause": (Response(500, headers={"Retry-After": "0"}), "GET", 1),
+}
+
+
+@pytest.mark.parametrize("case", READ_AGAIN)
+def test_a_read_is_repeated_if_the_service_is_busy_and_requests_a_pause(case: str) -> None:
+    answer, method, expected = READ_AGAIN[case]
+    requests: list[Request] = []
+
+    def handler(request: Request) -> Response:
+        requests.append(request)
+        return answer
+
+    with fake_service(handler) as url, closing(Connection(read_address(url), timeout=30)) as connection:
+        assert connection.send(method, "/", None, {}).status == answer.status
+
+    assert len(requests) == expected
+
+
+def test_a_given_header_replaces_the_one_of_the_tools_and_repeated_headers_are_joined() -> None:
+    lines = (b"WWW-Authenticate: a", b"Content-Length: 0", b"www-authenticate: b", b"Connection: close")
+    old = RawService({"/": b"\r\n".join([b"HTTP/1.1 401 Unauthorized", *lines, b"\r\n"])})
+    given = {"Accept": "text/plain", "User-Agent": "app/1", "Content-Type": "text/xml"}
+
+    with old.running() as url, closing(Connection(read_address(url), timeout=30)) as connection:
+        answers = [connection.send("PUT", "/", "token", headers, b"x") for headers in ({}, given)]
+
+    heads = [each.partition(b"\r\n\r\n")[0].decode().lower().split("\r\n") for each in old.requests]
+    host = {f"host: {urlsplit(url).netloc}", "accept-encoding: identity", "content-length: 1"}
+    sent = [{*head[1:]} - host for head in heads]
+    own = {"accept: */*", "user-agent: care-gateway-record/1", "content-type: application/json"}
+    assert sent == [
+        {*own, "authorization: bearer token"},
+        {"accept: text/plain", "user-agent: app/1", "content-type: text/xml", "authorization: bearer token"},
+    ]
+    assert [each.headers["www-authenticate"] for each in answers] == ["a, b"] * 2
+
+
+CUT = Response(headers={"Content-Length": "3", "Connection": "close"})
+
+
+def test_a_failure_does_not_concern_the_next_request() -> None:
+    answers = iter([CUT])
+    with (
+        fake_service(lambda request: next(answers, Response())) as url,
+        closing(Connection(read_address(url), timeout=30)) as connection,
+    ):
+        with pytest.raises(RequestFailed, match="^invalid HTTP response$"):
+            connection.send("GET", "/", None, {})
+
+        assert connection.send("GET", "/", None, {}).body == b"{}"
+
+
+def test_a_service_without_tls_is_named_as_such() -> None:
+    with fake_service(lambda request: Response()) as url:
+        secure = url.replace("http:", "https:")
+        with pytest.raises(LegacyMigrationError) as refusal:
+            Connection(read_address(secure), timeout=30).send("GET", "/", None, {})
+
+    assert str(refusal.value).startswith(f"{secure} cannot be reached: TLS: ")
 
 
 def test_reads_of_the_tools_name_them() -> None:
@@ -125,21 +202,55 @@ class Pauses(threading.Event):
         return self.is_set()
 
 
-def test_every_attempt_is_one_call_after_the_pause_that_the_service_requests(tmp_path: Path) -> None:
+def busy(pause: str) -> Response:
+    return Response(503, headers={"Retry-After": pause})
+
+
+PAUSES: dict[str, tuple[list[Response], list[float]]] = {
+    "that the service requests": (
+        [busy("7"), busy("Thu, 26 Nov 2026 09:00:00 GMT"), busy("3600"), busy("9" * 5000), busy("0")],
+        [0, 7, 1, 60, 60],
+    ),
+    "that increases": ([busy("0")] * 11, [0, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 12.8, 25.6, 30, 30]),
+    "that was requested for one attempt": ([busy("7"), CUT, busy("3"), busy("0")], [0, 7, 0.4, 3]),
+}
+
+
+@pytest.mark.parametrize("case", PAUSES)
+def test_every_attempt_is_one_call_after_a_pause(tmp_path: Path, case: str) -> None:
+    answers, expected = PAUSES[case]
     paths: list[str] = []
-    waits = iter(["7", "Thu, 26 Nov 2026 09:00:00 GMT", "3600", "9" * 5000, "0"])
 
     def handler(request: Request) -> Response:
         paths.append(request.path)
-        return Response(503, headers={"Retry-After": next(waits)})
+        return answers[len(paths) - 1]
 
     pauses, token = Pauses(), UserToken(Role.CLIENT, "someone", "a-token", "tokens, line 1")
     with fake_service(handler) as address:
         recorder = Recorder(
-            read_address(address), tmp_path / "r", lambda token: None, 1, 100, 30, 5, ("page", "size"), 0,
-            pauses,
+            read_address(address), tmp_path / "r", lambda token: None, 1, 100, 30, len(answers),
+            ("page", "size"), 0, pauses,
         )  # fmt: skip
         with pytest.raises(LegacyMigrationError, match=r"status 503$"):
             list(recorder.record([token], continues=False))
 
-    assert (len(paths), pauses.lengths) == (5, [0, 7, 1, 60, 60])
+    assert (len(paths), pauses.lengths) == (len(answers), expected)
+
+
+EMPTY = b'{"content": [], "totalElements": 0, "totalPages": 0, "number": 0}'
+
+
+def test_a_complete_user_is_in_the_index_before_the_next_one(tmp_path: Path) -> None:
+    """So that a process that is killed loses only the users who are being recorded."""
+    tokens = [UserToken(Role.CLIENT, each, each, "tokens") for each in ("one", "two")]
+    with fake_service(lambda request: Response(body=EMPTY)) as address:
+        recorder = Recorder(
+            read_address(address), tmp_path / "r", lambda token: None, 1, 100, 30, 1, ("page", "size"), 0
+        )
+        recording = recorder.record(tokens, continues=False)
+        written = next(recording)
+        index = (tmp_path / "r.part" / "index.jsonl").read_bytes().splitlines()
+        recording.close()
+
+    assert written == 3
+    assert [orjson.loads(line)["userName"] for line in index] == ["one"] * 3

@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+import orjson
 import pytest
 
 from app.care.context import Role
@@ -10,7 +11,7 @@ from moving_over import LegacyMigrationError
 from moving_over.http_client import read_address
 from moving_over.recorded_calls import read_calls
 from moving_over.tokens import read_tokens
-from tests import pages
+from tests import keys, pages
 from tests.cli.test_arguments import error_of
 from tests.cli.test_without_moving_over import run
 from tests.moving_over.recordings import write_lines
@@ -28,6 +29,20 @@ LINES: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "a relative path": ({"path": "gateway"}, INVALID_PATH),
     "a path of two lines": ({"path": "/a\r\nHost: b"}, INVALID_PATH),
+    **{
+        f"the header {name}": (
+            {"path": PATH, "headers": {name: "x"}},
+            f"headers: {name} is not allowed; options of the command name the tokens",
+        )
+        for name in ("Host", "Content-Length", "transfer-encoding", "Connection", "TE", "upgrade")
+    },
+    "a header without a name": ({"path": PATH, "headers": {"": "x"}}, "headers: contains an invalid name"),
+    "a header in another alphabet": (
+        {"path": PATH, "headers": {"a": "→"}}, "headers: a must be ASCII text of one line"
+    ),
+    "an impossible status": (
+        {"path": PATH, "status": 99}, "status: Input should be greater than or equal to 100"
+    ),
     "an unknown method": (
         {"path": PATH, "method": "get"},
         "method: Input should be 'GET', 'HEAD', 'OPTIONS', 'POST', 'PUT', 'PATCH' or 'DELETE'",
@@ -51,6 +66,33 @@ def test_an_invalid_line_is_rejected_with_its_number(tmp_path: Path, case: str) 
     assert str(error.value) == f"{file}, line 2: {sentence}"
 
 
+READ: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+    "a complete address": (
+        {"path": "https://old.example/gateway/x?a=1&b"}, {"path": "/gateway/x?a=1&b", "role": None}
+    ),
+    "a complete address without a query": ({"path": "https://old.example/x"}, {"path": "/x"}),
+    "an address in the query": ({"path": "/x?to=https://a/b"}, {"path": "/x?to=https://a/b"}),
+    "null": (
+        {"path": PATH, "method": None, "headers": None, "status": None, "body": None},
+        {"method": "GET", "headers": {}, "status": 200, "body": None, "role": "CAREGIVER"},
+    ),
+    "another role": ({"path": PATH, "role": "NOBODY"}, {"role": None}),
+    "bodies": ({"path": PATH, "body": {"a": [1]}, "answer": "{ }"}, {"body": b'{"a":[1]}', "response": b"{ }"}),
+}
+
+
+@pytest.mark.parametrize("case", READ)
+def test_a_line_is_read_after_blank_ones(tmp_path: Path, case: str) -> None:
+    line, expected = READ[case]
+    file = tmp_path / "calls.jsonl"
+    file.write_bytes(b"\n \n" + orjson.dumps(line))
+
+    (call,) = read_calls(file)
+
+    assert {name: getattr(call, name) for name in expected} == expected
+    assert call.line == 3
+
+
 @pytest.mark.parametrize(
     "address",
     [
@@ -58,11 +100,35 @@ def test_an_invalid_line_is_rejected_with_its_number(tmp_path: Path, case: str) 
         "ftp://care.example.test",
         "https://a:b@care.example.test",
         "https://a:b@care.example.test:99999",
+        "https://:b@care.example.test",
+        "https://care.example.test?a=1",
+        "https://care.example.test/#a",
+        "https://care.example.test/a b",
+        "https://care.example.test/ä",
+        "https:///gateway",
     ],
 )
 def test_an_invalid_address_is_rejected(address: str) -> None:
     with pytest.raises(LegacyMigrationError, match=r"^an address is like https://care\.example, with an"):
         read_address(address)
+
+
+ADDRESSES = {  # TLS, host, port and prefix; whether others can read the tokens
+    "https://care.example.test": (True, "care.example.test", 443, "", False),
+    "http://care.example.test/": (False, "care.example.test", 80, "", True),
+    "https://care.example.test:8443/old/": (True, "care.example.test", 8443, "/old", False),
+    "http://127.0.0.1:8000": (False, "127.0.0.1", 8000, "", False),
+    "http://[::1]:8000": (False, "::1", 8000, "", False),
+    "http://LocalHost": (False, "localhost", 80, "", False),
+    "http://localhost.example.test": (False, "localhost.example.test", 80, "", True),
+}
+
+
+@pytest.mark.parametrize("text", ADDRESSES)
+def test_an_address_names_host_port_and_prefix(text: str) -> None:
+    read = read_address(text)
+
+    assert (read.is_secure, read.host, read.port, read.prefix, read.exposes_tokens) == ADDRESSES[text]
 
 
 TOKENS = {
@@ -90,6 +156,47 @@ def test_a_byte_order_mark_is_not_part_of_a_user_name(tmp_path: Path) -> None:
     tokens = read_tokens(Role.CLIENT, (str(file),), "user_name")
 
     assert [(each.user, each.token) for each in tokens] == [("Zoë", "a-token"), ("other", "b-token")]
+
+
+def test_a_user_name_is_in_the_token_or_before_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    claims = {"user_name": ("a", None), "sub": (None, "b")}
+    tokens = [keys.token("CLIENT", user, sub=subject) for user, subject in claims.values()]
+    monkeypatch.setenv("TOKENS", "\n".join(["", "# of the old service", *tokens, f"c {tokens[0]}"]))
+
+    read = read_tokens(Role.CLIENT, ("env:TOKENS",), "user_name")
+
+    assert [(each.user, each.token) for each in read] == list(zip("abc", [*tokens, tokens[0]], strict=True))
+    assert [each.place for each in read] == [f"env:TOKENS, line {line}" for line in (3, 4, 5)]
+
+
+UNUSABLE = {
+    "env:MISSING": "the environment variable MISSING is not set",
+    "none": "none cannot be read: No such file or directory",
+    "image": "image cannot be read: it is not text",
+    "blank": "blank, line 1: the token does not contain a user name; put it before the token",
+}
+
+
+@pytest.mark.parametrize("source", UNUSABLE)
+def test_an_unusable_source_of_tokens_is_rejected(
+    source: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("image").write_bytes(b"\xff\xd8")
+    Path("blank").write_text(keys.token("CLIENT", " "))
+
+    with pytest.raises(LegacyMigrationError) as error:
+        read_tokens(Role.CLIENT, (source,), "user_name")
+
+    assert str(error.value) == UNUSABLE[source]
+
+
+def test_a_user_has_one_token_in_all_sources(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("ONE", "OTHER"):
+        monkeypatch.setenv(name, "someone a-token")
+
+    with pytest.raises(LegacyMigrationError, match=r"^env:OTHER, line 1: this user already has a token$"):
+        read_tokens(Role.CLIENT, ("env:ONE", "env:OTHER"), "user_name")
 
 
 def test_a_token_is_not_part_of_its_representation(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,5 +1,6 @@
 """`legacy record` writes every page of every user into a private folder, which exists only when complete."""
 
+import threading
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -17,6 +18,7 @@ from tests.factories import a_world
 from tests.moving_over.conftest import serving
 from tests.moving_over.recordings import PATHS
 from tests.moving_over.services import BUSY, Handler, Request, Response, fake_service, forwarding_to
+from tests.patience import PATIENCE
 
 pytestmark = pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
 
@@ -169,24 +171,41 @@ def test_the_status_of_a_session_requests_no_assignment(
 
 
 LIST = "/gateway/profile/caregiver/session/assignment?time-state=FUTURE&page=0&size=100"
-FAILURES: dict[str, tuple[Handler, str]] = {
-    "a rejected token": (
-        lambda request: Response(401),
-        f"{LIST}: the service rejects the token of env:CAREGIVERS, line 1 (401)",
-    ),
-    "an error": (lambda request: Response(500), f"{LIST}: status 500"),
-    "a redirect": (lambda request: Response(302), f"{LIST}: status 302"),
-    "text": (lambda request: Response(body=b"<html>"), f"{LIST}: the response is not JSON"),
-    "not a page": (lambda request: Response(), f"{LIST}: the response is not a page"),
+NO_PAGE = f"{LIST}: the response is not a page"
+
+
+def with_body(body: bytes) -> Handler:
+    return lambda request: Response(body=body)
+
+
+# The response, the reason, and the number of calls with two attempts each.
+FAILURES: dict[str, tuple[Handler, str, int]] = {
+    **{
+        f"a token that is rejected with {status}": (
+            lambda request, status=status: Response(status),
+            f"{LIST}: the service rejects the token of env:CAREGIVERS, line 1 ({status})", 1,
+        )
+        for status in (401, 403)
+    },
+    "an error": (lambda request: Response(500), f"{LIST}: status 500", 2),
+    "too many requests": (lambda request: Response(429), f"{LIST}: status 429", 2),
+    "a redirect": (lambda request: Response(302), f"{LIST}: status 302", 1),
+    "a list that does not exist": (lambda request: Response(404), f"{LIST}: status 404", 1),
+    "text": (with_body(b"<html>"), f"{LIST}: the response is not JSON", 2),
+    "not a page": (with_body(b"{}"), NO_PAGE, 2),
     "a page without a list": (
-        lambda request: Response(body=b'{"content": 5, "totalElements": 1, "totalPages": 1, "number": 0}'),
-        f"{LIST}: the response is not a page",
+        with_body(b'{"content": 5, "totalElements": 1, "totalPages": 1, "number": 0}'), NO_PAGE, 2
+    ),
+    "a page without the number of pages": (with_body(b'{"totalElements": 0, "number": 0}'), NO_PAGE, 2),
+    "a page without a total": (
+        with_body(b'{"totalElements": false, "totalPages": 0, "number": 0}'), NO_PAGE, 2
     ),
     "always the same page": (
         lambda request: page(0, 2, {"id": 1}),
         f"{LIST.replace('page=0', 'page=1')}: the response is another page; see --paging and --first-page",
+        3,
     ),
-    "no response": (lambda request: None, f"{LIST}: connection closed"),
+    "no response": (lambda request: None, f"{LIST}: connection closed", 2),
 }  # fmt: skip
 
 
@@ -194,16 +213,75 @@ FAILURES: dict[str, tuple[Handler, str]] = {
 def test_a_failed_recording_is_reported_in_one_line_and_leaves_no_folder(
     command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, case: str
 ) -> None:
-    handler, sentence = FAILURES[case]
+    handler, sentence, expected = FAILURES[case]
     monkeypatch.setenv("CAREGIVERS", "someone a-token")
+    requests: list[Request] = []
 
-    with fake_service(handler) as address:
+    def counting(request: Request) -> Response | None:
+        requests.append(request)
+        return handler(request)
+
+    with fake_service(counting) as address:
         where = ("--old", address, "--to", str(tmp_path / "r"))
         rejected = command("legacy", "record", *where, *TOKENS[:2], "--attempts", "2")
 
     assert (rejected.exit_code, rejected.stdout) == (2, "")
     assert rejected.stderr == f"recording\ncare-gateway: caregiver someone: {sentence}\n"
+    assert len(requests) == expected
     assert [path.name for path in tmp_path.iterdir() if path.name.startswith("r")] == []
+
+
+def test_a_recording_that_fails_for_many_users_stops(
+    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The third user waits, as the service requests. The command does not wait for this user."""
+    monkeypatch.setattr("moving_over.recorder.MAX_ERRORS", 2)
+    users = ("one", "two", "three", "four")
+    monkeypatch.setenv("CAREGIVERS", "\n".join(f"{each} token-{each}" for each in users))
+    is_waiting = threading.Event()
+
+    def old(request: Request) -> Response:
+        if request.headers["authorization"] == "bearer token-three":
+            is_waiting.set()
+            return Response(503, headers={"Retry-After": "60"})
+        is_waiting.wait(PATIENCE)
+        return Response(401)
+
+    with fake_service(old) as address:
+        where = ("--old", address, "--to", str(tmp_path / "r"))
+        rejected = command("legacy", "record", *where, *TOKENS[:2], "--at-once", "3")
+
+    rejection = "the service rejects the token of env:CAREGIVERS, line"
+    assert (rejected.exit_code, rejected.stderr.splitlines()[1:]) == (
+        2,
+        [
+            f"care-gateway: caregiver {each}: {LIST}: {rejection} {number} (401)"
+            for number, each in enumerate(users[:2], 1)
+        ],
+    )
+
+
+def test_items_that_are_no_objects_are_recorded_with_their_list(
+    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The import sets them aside. An empty list may be null."""
+    monkeypatch.setenv("CAREGIVERS", "someone a-token")
+    running = iter([page(0, 1, 7, {"id": 6}), page(1, 1)])
+    empty = Response(body=b'{"content": null, "totalElements": 0, "totalPages": 0, "number": 0}')
+
+    with fake_service(lambda request: next(running) if "RUNNING" in request.path else empty) as address:
+        result = command("legacy", "record", "--old", address, "--to", str(tmp_path / "r"), *TOKENS[:2])
+
+    assert (result.exit_code, result.stdout) == (0, f"4 responses for 1 user, in {tmp_path}/r\n")
+
+
+def test_tokens_that_are_sent_unencrypted_are_a_warning(command: Command, tmp_path: Path) -> None:
+    where = ("--old", "http://127.0.0.2:1", "--to", str(tmp_path / "r"))
+
+    result = command("legacy", "record", *where, *TOKENS, "--attempts", "1")
+
+    assert result.exit_code == 2
+    assert result.stderr.splitlines()[0] == "warning: tokens are sent to the old service unencrypted"
 
 
 def test_an_overloaded_service_gets_the_request_again(

@@ -251,10 +251,25 @@ def test_a_member_that_changes_now_and_then_is_no_noise() -> None:
     counts.learn(LIST_CLIENT_SESSIONS, [status])
     at_first = counts.is_noise(LIST_CLIENT_SESSIONS, status)
 
-    for _ in range(19):
+    for _ in range(18):
         counts.learn(LIST_CLIENT_SESSIONS, [])
+    each_tenth = counts.is_noise(LIST_CLIENT_SESSIONS, status)
+    counts.learn(LIST_CLIENT_SESSIONS, [])
 
-    assert (at_first, counts.is_noise(LIST_CLIENT_SESSIONS, status)) == (True, False)
+    assert (at_first, each_tenth) == (True, True)
+    assert not counts.is_noise(LIST_CLIENT_SESSIONS, status)
+
+
+def test_only_values_are_noise() -> None:
+    """A list whose items are added now and then hides no missing item."""
+    counts, found = Counts({}), [("content[*]", kind) for kind in ("missing", "extra", "order", "value")]
+    for _ in range(2):
+        counts.learn(LIST_CLIENT_SESSIONS, found)
+
+    noise = [each for each in found if counts.is_noise(LIST_CLIENT_SESSIONS, each)]
+
+    assert noise == [("content[*]", "value")]
+    assert not counts.is_noise(GET_CAREGIVER_ASSIGNMENT, ("content[*]", "value"))
 
 
 def test_a_status_that_changes_explains_the_difference(pair: Callable[..., Pair]) -> None:
@@ -275,6 +290,37 @@ def test_a_repeated_read_that_fails_explains_nothing(
 
     assert one.compare() == different(("a", "value"))
     assert one.shadow.counts.of("repeats") == []  # nothing was learned
+
+
+def test_an_old_service_that_is_down_for_the_repeated_read_explains_nothing(
+    pair: Callable[..., Pair],
+) -> None:
+    one = pair(Response(), json_response({"a": 2}))
+    one.connections[0] = Connection(read_address("http://127.0.0.1:1"), 10, MAX_BYTES)
+
+    judged = one.shadow.compare(GET_CAREGIVER_ASSIGNMENT, call(), ONE, *one.connections)
+
+    assert judged == different(("a", "value"))
+
+
+ONE = Received(200, {"content-type": "application/json"}, b'{"a":1}')
+
+
+def test_a_change_of_another_member_explains_nothing(pair: Callable[..., Pair]) -> None:
+    answers = iter([json_response({"a": 1, "b": 1})])
+    one = pair(lambda request: next(answers, json_response({"a": 1, "b": 2})), json_response({"a": 2, "b": 1}))
+
+    assert one.compare() == different(("a", "value"))
+
+
+def test_a_change_is_not_sent_to_the_old_service_again(pair: Callable[..., Pair]) -> None:
+    one = pair(Response(), json_response({"a": 2}))
+    one.shadow.comparison = replace(one.shadow.comparison, with_changes=True)
+
+    judged = one.shadow.compare(f"PUT {PATH}", call(method="PUT"), ONE, *one.connections)
+
+    assert judged == different(("a", "value"))
+    assert one.old_requests == []
 
 
 def test_a_token_that_expires_before_the_repeated_read_explains_only_its_own_status(
@@ -410,10 +456,11 @@ def test_the_application_is_named_by_the_token_or_the_user_agent(
     assert application_in(call(**headers)) == application
 
 
-def test_a_rejected_token_names_no_application() -> None:
+@pytest.mark.parametrize("status", [401, 403])
+def test_a_rejected_token_names_no_application(status: int) -> None:
     shadow = idle_shadow()
 
-    shadow.offer(call(authorization=f"bearer {TOKEN}"), Received(401, {}, b""))
+    shadow.offer(call(authorization=f"bearer {TOKEN}"), Received(status, {}, b""))
 
     assert shadow.waiting.get()[1] == "unknown"
 
@@ -440,6 +487,29 @@ def test_more_series_than_the_limit_are_counted_as_other() -> None:
     assert len(counts.numbers) < MAX_SERIES + 10
     assert counts.total("answers", "different") == counts.total("differences", "different") == MAX_SERIES
     assert ((LIST_CLIENT_SESSIONS, "other", "other", "other", "different"), 501) in counts.of("differences")
+
+
+def test_beside_any_number_of_series_known_ones_and_days_are_counted() -> None:
+    series = [("answers", LIST_CLIENT_SESSIONS, f"app-{number}", "same") for number in range(MAX_SERIES)]
+    counts = Counts(dict.fromkeys(series, 1))
+
+    for _ in range(2):
+        counts.note(LIST_CLIENT_SESSIONS, "app-7", "same", {})
+        counts.learn(LIST_CLIENT_SESSIONS, [])
+
+    assert counts.numbers[series[7]] == 3
+    assert [(len(key), number) for key, number in counts.of("days")] == [(1, 2)]
+    assert counts.of("repeats") == [((LIST_CLIENT_SESSIONS,), 2)]
+
+
+def test_each_difference_is_counted_with_its_own_outcome() -> None:
+    counts, outcomes = Counts({}), ("different", "explained")
+
+    counts.note(LIST_CLIENT_SESSIONS, "web", "different", {(each, "value"): each for each in outcomes})
+
+    assert counts.of("differences") == [
+        ((LIST_CLIENT_SESSIONS, "web", each, "value", each), 1) for each in outcomes
+    ]
 
 
 def test_a_day_counts_if_a_response_was_compared() -> None:

@@ -1,0 +1,121 @@
+"""What a client of `legacy shadow` receives if a connection fails in the middle of a request."""
+
+import asyncio
+import socket
+from asyncio import StreamReader
+from collections.abc import Awaitable, Callable
+
+import h11
+import pytest
+from click.testing import CliRunner
+from starlette.requests import Request
+from starlette.types import Message
+
+from app.cli import main
+from moving_over.http_client import read_address
+from moving_over.shadow import Exchange, create_proxy
+from tests.moving_over.services import PATH
+from tests.moving_over.test_shadow import idle_shadow
+
+SCOPE = {
+    "type": "http", "http_version": "1.1", "method": "GET", "path": PATH, "raw_path": PATH.encode(),
+    "query_string": b"", "headers": [], "client": ("127.0.0.1", 1), "state": {},
+}  # fmt: skip
+HEAD = h11.Request(
+    method="PUT", target=PATH, headers=[(b"host", b"old.example"), (b"transfer-encoding", b"chunked")]
+)
+ANSWER = b"HTTP/1.1 413 Content Too Large\r\nContent-Length: 2\r\n\r\n{}"
+
+
+class OldService:
+    """The side of a connection that sends: the old service reads nothing, and has answered."""
+
+    def __init__(self, reader: StreamReader) -> None:
+        self.reader = reader
+
+    def write(self, data: bytes) -> None:
+        pass
+
+    async def drain(self) -> None:
+        asyncio.get_running_loop().call_later(0.01, self.reader.feed_data, ANSWER)
+        raise ConnectionResetError
+
+    def close(self) -> None:
+        pass
+
+
+def receiving(*messages: Message) -> Callable[[], Awaitable[Message]]:
+    """Waits after the last message, except after the end of the connection."""
+    left = list(messages)
+
+    async def receive() -> Message:
+        if not left:
+            await asyncio.Event().wait()
+        return left[0] if left == [GONE] else left.pop(0)
+
+    return receive
+
+
+PART = {"type": "http.request", "body": b"{", "more_body": True}
+GONE = {"type": "http.disconnect"}
+
+
+async def exchange(*messages: Message) -> tuple[list[Message], list[str]]:
+    """What is sent to the client, and the errors that no task has handled."""
+    sent: list[Message] = []
+    unhandled: list[str] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: unhandled.append(context["message"]))
+
+    async def send(message: Message) -> None:
+        sent.append(message)
+
+    reader = StreamReader()
+    one = Exchange(HEAD, Request(SCOPE, receiving(*messages)), send)
+    await one.run(reader, OldService(reader))  # type: ignore[arg-type]
+    return sent, unhandled
+
+
+def test_an_answer_before_the_end_of_the_body_reaches_the_client() -> None:
+    sent, unhandled = asyncio.run(exchange(PART))
+
+    assert ([each.get("status") or each.get("body", b"") for each in sent], unhandled) == ([413, b"{}", b""], [])
+
+
+def test_a_client_that_leaves_in_the_middle_of_its_body_leaves_no_error() -> None:
+    assert asyncio.run(exchange(GONE)) == ([], [])
+
+
+def test_an_old_service_that_accepts_no_connection_in_time_is_a_504() -> None:
+    sent: list[Message] = []
+
+    async def send(message: Message) -> None:
+        sent.append(message)
+
+    with socket.socket() as old, socket.socket() as first, socket.socket() as second:
+        old.bind(("127.0.0.1", 0))
+        old.listen(0)
+        for each in (first, second):  # fill the backlog
+            each.setblocking(False)
+            each.connect_ex(old.getsockname())
+        shadow = idle_shadow()
+        proxy = create_proxy(read_address(f"http://127.0.0.1:{old.getsockname()[1]}"), 0.05, shadow)
+        asyncio.run(proxy(dict(SCOPE), receiving(), send))
+
+    assert sent[0]["status"] == 504
+    assert [(key[-1], number) for key, number in shadow.counts.of("answers")] == [("old failed", 1)]
+
+
+@pytest.mark.parametrize("option", ["--port", "--metrics-port"])
+def test_a_port_that_is_taken_is_named(option: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken, socket.create_server(("127.0.0.1", 0)) as other:
+        number, free = (each.getsockname()[1] for each in (taken, other))
+        other.close()
+        ports = {"--port": free, "--metrics-port": free, option: number}
+        words = [str(word) for pair in ports.items() for word in pair]
+        urls = ["--old", "http://127.0.0.1:1", "--new", "http://127.0.0.1:1"]
+        result = CliRunner().invoke(main, ["legacy", "shadow", *urls, *words])
+
+    assert result.exit_code == 2
+    assert result.stderr.splitlines()[-1] == (
+        f"care-gateway: cannot listen on 127.0.0.1, port {number}: Address already in use"
+    )
