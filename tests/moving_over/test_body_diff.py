@@ -1,5 +1,6 @@
 """Two response bodies differ in bytes, formatting, order of members or values; masks exclude named values."""
 
+import orjson
 import pytest
 
 from moving_over import LegacyMigrationError
@@ -50,6 +51,15 @@ VALUES = {
         Difference(" (order of the items)", [1, 2], [2, 1]),
     ]),
     "the same ids": (b'[{"id":1,"a":1}]', b'[{"id":1,"a":2}]', [Difference("[0].a", 1, 2)]),
+    "ids that are lists": (b'[{"id":[1]}]', b'[{"id":[2]}]', [Difference("[0].id[0]", 1, 2)]),
+    "ids that are no numbers": (
+        b'[{"id":true},{"id":0}]', b'[{"id":0},{"id":true}]',
+        [Difference("[0].id", True, 0), Difference("[1].id", 0, True)],
+    ),
+    "an id twice": (
+        b'[{"id":1},{"id":1,"a":1}]', b'[{"id":1,"a":1}]',
+        [Difference("[0].a", MISSING, 1), Difference("[1]", {"id": 1, "a": 1}, MISSING)],
+    ),
     "lists of different lengths": (b"[1]", b"[1,2]", [Difference("[1]", MISSING, 2)]),
     "different types": (b"[]", b"{}", [Difference("the body", [], {})]),
 }  # fmt: skip
@@ -60,6 +70,12 @@ def test_different_values_are_listed_with_their_paths(case: str) -> None:
     old, new, differences = VALUES[case]
 
     assert compare_bodies(old, new, read_masks(())) == (Likeness.VALUES, differences)
+
+
+def test_no_more_differences_are_listed_than_can_be_read() -> None:
+    compared = compare_bodies(orjson.dumps([0] * 1001), orjson.dumps([1] * 1001), read_masks(()))
+
+    assert (compared[0], len(compared[1])) == (Likeness.VALUES, 1000)
 
 
 def test_values_are_shown_as_types_and_lengths_or_as_json() -> None:

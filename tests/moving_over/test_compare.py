@@ -25,10 +25,18 @@ SAME, DIFFERENT = "1 same, 0 different", "0 same, 1 different"
 DIFFERENCES: dict[str, tuple[Response, Response, list[str]]] = {
     "status": (Response(), Response(404), ["status: 200 -> 404"]),
     "headers": (
-        Response(headers={"Content-Type": "application/json;charset=UTF-8", "Location": "/x", "Date": "1"}),
-        Response(headers={"Content-Type": "application/json", "Location": "/y"}),
+        Response(
+            headers={
+                "Content-Type": "application/json;charset=UTF-8", "Content-Encoding": "br", "Allow": "GET",
+                "WWW-Authenticate": "Bearer", "Location": "/x", "Date": "1",
+            }
+        ),
+        Response(headers={"Content-Type": "application/json", "Allow": "PUT", "Location": "/y"}),
         [
             'header content-type: "application/json;charset=UTF-8" -> "application/json"',
+            'header content-encoding: "br" -> nothing',
+            "header www-authenticate: text of 6 -> nothing",
+            'header allow: "GET" -> "PUT"',
             "header location: text of 2 -> another text of 2",
         ],
     ),
@@ -92,10 +100,19 @@ def test_the_option_values_prints_values_and_many_differences_are_shortened(pair
     assert (exit_code, len(lines), lines[1], lines[21]) == (1, 23, "  0: 0 -> 1", "  and 5 more members")
 
 
-def test_the_option_json_prints_one_object(pair: ServicePair) -> None:
-    pair.start(json_response({"a": "secret"}), json_response({"a": "hidden"}))
+SHOWN = {  # by the options: a header and two members
+    (): (["text of 7", "nothing"], ["text of 6", "text of 6"], ["nothing", "number"]),
+    ("--values",): (["/secret", "nothing"], ["secret", "hidden"], ["nothing", 1]),
+}
 
-    result = pair.compare("--json", "--mask", "b")
+
+@pytest.mark.parametrize("options", SHOWN)
+def test_the_option_json_prints_one_object(pair: ServicePair, options: tuple[str, ...]) -> None:
+    located = Response(body=b'{"a": "secret"}', headers={**JSON, "Location": "/secret"})
+    pair.start(located, json_response({"a": "hidden", "c": 1}))
+    header, *members = (dict(zip(("old", "new"), each, strict=True)) for each in SHOWN[options])
+
+    result = pair.compare("--json", "--mask", "b", *options)
 
     assert result.exit_code == 1
     assert orjson.loads(result.stdout) == {
@@ -107,11 +124,38 @@ def test_the_option_json_prints_one_object(pair: ServicePair) -> None:
         "calls": [
             {
                 "line": 1, "method": "GET", "path": PATH, "role": "CAREGIVER", "outcome": "DIFFERENT",
-                "reason": None, "status": {"old": 200, "new": 200}, "headers": [], "body": "VALUES",
-                "members": [{"path": "a", "old": "text of 6", "new": "text of 6"}],
+                "reason": None, "status": {"old": 200, "new": 200}, "body": "VALUES",
+                "headers": [{"path": "location", **header}],
+                "members": [{"path": "a", **members[0]}, {"path": "c", **members[1]}],
             }
         ],
     }  # fmt: skip
+
+
+def test_a_user_is_named_with_values_only(pair: ServicePair) -> None:
+    pair.start(Response(), Response(404))
+    calls = [{"path": PATH, "userName": "caregiver-2"}]
+
+    shown = [printed(pair.compare(*options, calls=calls))[1][0] for options in ((), ("--values",))]
+
+    assert shown == [FIRST, f"line 1: GET {PATH} (caregiver caregiver-2)"]
+
+
+def test_another_header_is_compared_on_request(pair: ServicePair) -> None:
+    pair.start(*(Response(headers={**JSON, "X-Custom": value}) for value in "12"))
+
+    assert printed(pair.compare()) == (0, [SAME])
+    assert printed(pair.compare("--header", "X-Custom")) == (
+        1, [FIRST, "  header x-custom: text of 1 -> another text of 1", DIFFERENT]
+    )  # fmt: skip
+
+
+def test_tokens_that_are_sent_unencrypted_are_a_warning_for_each_service(pair: ServicePair) -> None:
+    pair.addresses = dict.fromkeys(("old", "new"), "http://127.0.0.2:1")
+
+    assert pair.compare().stderr.splitlines()[:2] == [
+        f"warning: tokens are sent to the {name} service unencrypted" for name in ("old", "new")
+    ]
 
 
 def test_masks_and_loose_ignore_differences(pair: ServicePair) -> None:
@@ -286,11 +330,14 @@ def test_tokens_can_be_in_the_environment_and_differ_between_the_services(
 ) -> None:
     pair.start(Response(), Response())
     monkeypatch.setenv("NEW_TOKENS", "caregiver-1 another-token")
+    monkeypatch.setenv("NEW_CLIENTS", "client-1 a-client-token")
+    options = ("--new-caregivers", "env:NEW_TOKENS", "--new-clients", "env:NEW_CLIENTS", "--at-once", "1")
+    calls = [{"path": PATH}, {"path": "/gateway/profile/client/session?time-state=RUNNING"}]
 
-    assert printed(pair.compare("--new-caregivers", "env:NEW_TOKENS")) == (0, [SAME])
-    assert [pair.requests[name][0].headers["authorization"] for name in ("old", "new")] == [
-        "bearer caregiver-token-1",
-        "bearer another-token",
+    assert printed(pair.compare(*options, calls=calls)) == (0, ["2 same, 0 different"])
+    assert [[each.headers["authorization"] for each in pair.requests[name]] for name in ("old", "new")] == [
+        ["bearer caregiver-token-1", "bearer client-token-1"],
+        ["bearer another-token", "bearer a-client-token"],
     ]
 
 
