@@ -235,9 +235,9 @@ def missing_lists(recording: Recording, role: Role, user: str, first: int) -> It
             yield state, " was not requested"
         elif all(reasons):
             yield state, f": {reasons[-1]}"
-        for pages in sizes if reasons and not all(reasons) else ():
+        for pages, reason in zip(sizes, reasons, strict=True):
             total = next(iter(pages.values()))[0]
-            if total != sum(len(ids) for _, _, ids in pages.values()):
+            if reason is None and total != sum(len(ids) for _, _, ids in pages.values()):
                 name = f"{role.lower()} {user}: {state}"
                 recording.report(Gap.COUNTERS, f"{name}: totalElements is {total:,}")
 

@@ -46,6 +46,22 @@ def test_empty_lists_remove_nothing_without_their_number(moved: Move) -> None:
     assert [tuple(row) for row in raw.run(moved.database, dates)] == [(0,)]
 
 
+def test_few_rows_of_many_are_removed_without_their_number(
+    moved: Move, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The limits are a number of rows and a share of each caregiver's rows."""
+    moved.old.hidden = {2, 4}  # of the 8 rows of caregiver 1
+    with moved.old.misbehaving("hides rows"):
+        hidden = moved.record()
+    codes = []
+    for number, share in ((1, 1), (2, 0.24), (2, 0.25)):
+        monkeypatch.setattr("app.db.interchange.merge.MAX_REMOVED", number)
+        monkeypatch.setattr("app.db.interchange.merge.MAX_SHARE", share)
+        codes.append(moved.run("import", hidden, "--partial", *UPDATE).exit_code)
+
+    assert codes == [2, 2, 0]
+
+
 def test_a_row_that_reappears_is_restored_or_a_conflict(moved: Move) -> None:
     moved.old.hidden = {2, 4}
     with moved.old.misbehaving("hides rows"):

@@ -7,8 +7,10 @@ from zoneinfo import ZoneInfo
 import orjson
 import pytest
 
+from app.care.context import Role
 from moving_over import LegacyMigrationError
-from moving_over.extraction import Gap, Recording, extract
+from moving_over.commands import shared
+from moving_over.extraction import Gap, Recording, extract, is_complete
 from moving_over.pages import Reading
 from moving_over.recorded_calls import read_calls
 from tests.moving_over.recordings import (
@@ -32,6 +34,13 @@ def extracted(file: Path, lines: list[Line], zone: str = "UTC") -> Recording:
 def number_from_one(lines: list[Line]) -> None:
     for number in range(1, len(lines) + 1):
         in_body(number, lambda body: "number" in body and body.update(number=body["number"] + 1))(lines)
+
+
+def in_another_size(first: Line) -> Line:
+    """The first page of the same list, with one item."""
+    page = orjson.loads(first["answer"])
+    page.update(content=page["content"][:1], size=1, totalPages=page["totalElements"])
+    return {**first, "path": first["path"].replace("size=2", "size=1"), "answer": orjson.dumps(page).decode()}
 
 
 GAPS: dict[str, tuple[Change, dict[Gap, list[str]]]] = {
@@ -224,6 +233,37 @@ GAPS: dict[str, tuple[Change, dict[Gap, list[str]]]] = {
     "the name of a session's newest homework": (
         several(*(item(line, assignmentName=None) for line in (8, 9, 10))), {}
     ),
+    "submitted answers only": (
+        in_body(
+            2,
+            lambda body: body["content"][0]["answers"].append(
+                {**body["content"][0]["answers"][0], "id": 99, "saveType": "DRAFT", "submitDate": None}
+            ),
+        ),
+        {Gap.IGNORED: ["answer sets with saveType DRAFT (1 times)"]},
+    ),
+    "paths without a prefix": (
+        lambda lines: [each.update(path=f"/old{each['path']}") for each in lines], {}
+    ),
+    "one size of the pages": (
+        lambda lines: lines.append(in_another_size(lines[0])), {}
+    ),
+    "pages between the first and an empty one": (
+        several(
+            in_body(2, lambda body: body.update(number=3, content=[])),
+            line(2, path=f"{PATHS['caregiver']}?time-state=RUNNING&page=3&size=2"),
+        ),
+        {
+            Gap.LIST: ["caregiver caregiver-1: RUNNING: page 1 of 2"],
+            Gap.ASSIGNMENT: ["session 1 of caregiver 1: 1 of 2"],
+        },
+    ),
+    "an open session in the list of open ones": (
+        item(10, isClosed=False), {Gap.CONTRADICTION: ["session 3: isClosed"]}
+    ),
+    "the newest homework of a session": (
+        several(*(item(line, bookId=None) for line in (8, 9, 10))), {}
+    ),
     "nothing": (lambda lines: None, {}),
 }  # fmt: skip
 
@@ -239,6 +279,48 @@ def test_a_recording_that_lacks_something_is_reported(
     recording = extracted(tmp_path / "recording.jsonl", lines)
 
     assert {gap: list(texts) for gap, texts in recording.gaps.items() if texts} == gaps
+    assert None not in recording.facts["book"]
+
+
+def test_rows_that_are_invalid_on_one_of_two_pages_are_left_out(tmp_path: Path, complete: list[Line]) -> None:
+    """A later page shows other values."""
+    lines = deepcopy(complete)
+    lines += [in_another_size(lines[number - 1]) for number in (1, 9)]
+    item(14, status="DONE")(lines)
+    item(15, title=None)(lines)
+
+    recording = extracted(tmp_path / "recording.jsonl", lines)
+
+    assert recording.aside == {("assignment", 4): 4, ("session", 2): None}
+    assert sorted(recording.facts["assignment"]) == [1, 2, 3, 5]
+    assert [number for number, row in recording.facts["session"].items() if not is_complete(row)] == [2]
+
+
+def test_an_invalid_row_shows_whose_page_it_is_on(tmp_path: Path, complete: list[Line]) -> None:
+    """Caregiver 2 and client 2 have no other row. A row of theirs that is missing is gone."""
+    lines = deepcopy(complete)
+    for number in range(1, len(lines) + 1):
+        if lines[number - 1]["userName"].endswith("2"):
+            in_body(number, lambda body: [each.update(id="x") for each in body["content"]])(lines)
+
+    recording = extracted(tmp_path / "recording.jsonl", lines)
+
+    assert [recording.user_names(role) for role in Role] == [
+        {1: f"{each}-1", 2: f"{each}-2"} for each in ("caregiver", "client")
+    ]
+
+
+def test_a_recording_begins_and_ends_with_its_first_and_last_moment(
+    tmp_path: Path, complete: list[Line]
+) -> None:
+    """The lines are in the order of the users, who are recorded at the same time."""
+    lines = deepcopy(complete)
+    for each, hour in zip(lines, (11, 10, 13, 12), strict=False):
+        each["moment"] = f"2026-11-21T{hour}:00:00Z"
+
+    recording = extracted(tmp_path / "recording.jsonl", lines)
+
+    assert [moment.hour for moment in recording.moments] == [10, 13]
 
 
 UNREADABLE: dict[str, tuple[Change, str]] = {
@@ -254,6 +336,10 @@ UNREADABLE: dict[str, tuple[Change, str]] = {
     ),
     "no user": (line(2, userName=None), "line 2: userName is missing: whose token was used?"),
     "no response": (line(2, answer=None), "line 2: answer and file are missing"),
+    "two time states": (
+        line(2, path="/gateway/profile/client/session?time-state=RUNNING&time-state=FUTURE"),
+        "line 2: path must have one valid time-state",
+    ),
     "no time state": (
         line(2, path="/gateway/profile/client/session"), "line 2: path must have one valid time-state"
     ),
@@ -295,3 +381,13 @@ def test_a_local_time_that_a_clock_change_skips_is_invalid(
             "is CARE_TIME_ZONE that of the old service?"
         ],
     ]
+
+
+@pytest.mark.parametrize(("number", "last"), [(0, []), (10, ["  9"]), (11, ["  9", "  and 1 more"])])
+def test_no_more_lines_of_a_list_are_shown_than_can_be_read(
+    capsys: pytest.CaptureFixture[str], number: int, last: list[str]
+) -> None:
+    shared.print_list("title:", map(str, range(number)))
+
+    shown = capsys.readouterr().err.splitlines()
+    assert (shown[:1], shown[10:]) == (["title:"][:number], last)

@@ -117,7 +117,7 @@ def test_a_failure_does_not_concern_the_next_request() -> None:
         fake_service(lambda request: next(answers, Response())) as url,
         closing(Connection(read_address(url), timeout=30)) as connection,
     ):
-        with pytest.raises(RequestFailed, match="^invalid HTTP response$"):
+        with pytest.raises(RequestFailed, match=r"^invalid HTTP response$"):
             connection.send("GET", "/", None, {})
 
         assert connection.send("GET", "/", None, {}).body == b"{}"

@@ -188,7 +188,7 @@ def test_equal_people_and_books_may_be_stored_already(
     load(
         settings.database,
         [
-            a_caregiver(1, userName=None), a_caregiver(2), a_module(1),
+            a_caregiver(1, userName=None), a_caregiver(2), a_client(2), a_module(1),
             a_book(1, name="Sleep diary", questions=[{"text": "How long?", "kind": "NUMBER"}]),
         ],
     )  # fmt: skip
@@ -197,13 +197,33 @@ def test_equal_people_and_books_may_be_stored_already(
 
     assert (result.exit_code, result.stdout) == (
         0,
-        "2 clients, 1 module, 2 books, 5 sessions, 5 assignments, 3 answer sets\n",
+        "1 client, 1 module, 2 books, 5 sessions, 5 assignments, 3 answer sets\n",
     )
     assert result.stderr == (
         f"reading\nimporting\n{BOOKS}  book 2\n  book 3\n"
         "people without an account; add it with `care-gateway account link`:\n  caregiver 1\n"
     )
     assert raw.run(settings.database, "SELECT text FROM question") == [("How long?",)]
+
+
+def test_submissions_are_attempts_in_the_order_of_their_ids(
+    settings: Settings, command: Command, tmp_path: Path, complete: list[Line]
+) -> None:
+    """The old service may show the newest first."""
+    lines = deepcopy(complete)
+    newest = {"id": 99, "submitDate": "2026/11/20 09:00"}
+    in_body(
+        2,
+        lambda body: body["content"][0]["answers"].insert(0, {**body["content"][0]["answers"][0], **newest}),
+    )(lines)
+    file = str(write_lines(tmp_path / "recording.jsonl", lines))
+
+    imported, reconciled = command("import", file), command("legacy", "reconcile", file)
+
+    assert imported.exit_code == 0
+    sets = "SELECT id, attempt FROM answer_set WHERE assignment_id = 1 ORDER BY attempt"
+    assert [tuple(row) for row in raw.run(settings.database, sets)] == [(1, 1), (99, 2)]
+    assert reconciled.stdout.splitlines()[-1] == "0 differences"
 
 
 def test_a_stored_name_or_user_that_differs_is_a_contradiction(

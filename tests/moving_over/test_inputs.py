@@ -68,7 +68,8 @@ def test_an_invalid_line_is_rejected_with_its_number(tmp_path: Path, case: str) 
 
 READ: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "a complete address": (
-        {"path": "https://old.example/gateway/x?a=1&b"}, {"path": "/gateway/x?a=1&b", "role": None}
+        {"path": "https://old.example/gateway/x?a=1&b"},
+        {"path": "/gateway/x?a=1&b", "role": None},
     ),
     "a complete address without a query": ({"path": "https://old.example/x"}, {"path": "/x"}),
     "an address in the query": ({"path": "/x?to=https://a/b"}, {"path": "/x?to=https://a/b"}),
@@ -77,7 +78,10 @@ READ: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
         {"method": "GET", "headers": {}, "status": 200, "body": None, "role": "CAREGIVER"},
     ),
     "another role": ({"path": PATH, "role": "NOBODY"}, {"role": None}),
-    "bodies": ({"path": PATH, "body": {"a": [1]}, "answer": "{ }"}, {"body": b'{"a":[1]}', "response": b"{ }"}),
+    "bodies": (
+        {"path": PATH, "body": {"a": [1]}, "answer": "{ }"},
+        {"body": b'{"a":[1]}', "response": b"{ }"},
+    ),
 }
 
 

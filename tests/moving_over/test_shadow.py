@@ -308,7 +308,9 @@ ONE = Received(200, {"content-type": "application/json"}, b'{"a":1}')
 
 def test_a_change_of_another_member_explains_nothing(pair: Callable[..., Pair]) -> None:
     answers = iter([json_response({"a": 1, "b": 1})])
-    one = pair(lambda request: next(answers, json_response({"a": 1, "b": 2})), json_response({"a": 2, "b": 1}))
+    one = pair(
+        lambda request: next(answers, json_response({"a": 1, "b": 2})), json_response({"a": 2, "b": 1})
+    )
 
     assert one.compare() == different(("a", "value"))
 

@@ -18,9 +18,16 @@ from tests.moving_over.services import PATH
 from tests.moving_over.test_shadow import idle_shadow
 
 SCOPE = {
-    "type": "http", "http_version": "1.1", "method": "GET", "path": PATH, "raw_path": PATH.encode(),
-    "query_string": b"", "headers": [], "client": ("127.0.0.1", 1), "state": {},
-}  # fmt: skip
+    "type": "http",
+    "http_version": "1.1",
+    "method": "GET",
+    "path": PATH,
+    "raw_path": PATH.encode(),
+    "query_string": b"",
+    "headers": [],
+    "client": ("127.0.0.1", 1),
+    "state": {},
+}
 HEAD = h11.Request(
     method="PUT", target=PATH, headers=[(b"host", b"old.example"), (b"transfer-encoding", b"chunked")]
 )
@@ -78,7 +85,10 @@ async def exchange(*messages: Message) -> tuple[list[Message], list[str]]:
 def test_an_answer_before_the_end_of_the_body_reaches_the_client() -> None:
     sent, unhandled = asyncio.run(exchange(PART))
 
-    assert ([each.get("status") or each.get("body", b"") for each in sent], unhandled) == ([413, b"{}", b""], [])
+    assert ([each.get("status") or each.get("body", b"") for each in sent], unhandled) == (
+        [413, b"{}", b""],
+        [],
+    )
 
 
 def test_a_client_that_leaves_in_the_middle_of_its_body_leaves_no_error() -> None:

@@ -208,52 +208,57 @@ def test_changes_of_the_old_service_are_applied_counted_and_audited(pair: Pair) 
     assert run_read(pair.new, differences()) == []
 
 
-ADD_REMINDER = (
+EVENTS = (
+    "SELECT kind, session_id, assignment_id, client_id FROM event ORDER BY session_id, assignment_id, kind"
+)
+SCHEDULE = (
     "INSERT INTO reminder (caregiver_id, client_id, assignment_id, remind_date, state) "
     "SELECT caregiver_id, client_id, id, start_date, 'SCHEDULED' FROM assignment WHERE id = {}"
 )
-EVENTS = "SELECT kind, session_id, assignment_id FROM event ORDER BY kind, session_id, assignment_id"
 REMINDERS = "SELECT assignment_id, state FROM reminder ORDER BY assignment_id"
 
 
-def test_each_change_of_the_old_service_has_its_event(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("app.db.interchange.recorded.BATCH", 3)  # rows of one kind, of which there are more
+def test_each_change_of_the_old_service_has_its_event_and_skips_its_reminders(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also with more rows of a kind than are compared at once."""
+    monkeypatch.setattr("app.db.interchange.recorded.BATCH", 2)
     on(pair, "old", *(partial(submitting("3"), number=each) for each in (1, 2)), partial(closing, number=4))
     pair.import_first()
-    raw.run(pair.new, *map(ADD_REMINDER.format, (3, 7, 9)))
-    on(
-        pair,
-        "old",
-        partial(giving("Well done"), number=1),
-        partial(reopening, number=2),
-        partial(submitting("3"), number=5),
-        partial(giving("Well done"), number=5),
-        partial(closing, number=3),
-    )
-    load(pair.old, [a_session(6), an_assignment(18, 6)])
+    raw.run(pair.new, *(SCHEDULE.format(each) for each in (3, 4, 5, 9)))
+    load(pair.old, [a_session(6)])
     raw.run(
         pair.old,
-        "UPDATE assignment SET start_date = assign_date WHERE id = 3",
-        "UPDATE session SET title = 'Other' WHERE id IN (2, 4)",
+        "UPDATE session SET title = 'Other' WHERE id IN (3, 4)",
+        "UPDATE assignment SET start_date = assign_date WHERE id = 9",
     )
+    on(
+        pair, "old", partial(giving("Well done", 7), number=1), partial(reopening, number=2),
+        partial(submitting("3"), number=3), partial(giving("Well done", 7), number=3),
+        partial(closing, number=2), partial(withdrawing, number=4),
+    )  # fmt: skip
 
-    updated = pair.run("import", pair.record(), "--update")
+    updated = pair.update(pair.record())
 
-    added = "1 session added, 1 assignment added, 3 sessions changed, 4 assignments changed"
-    assert updated == (0, [f"{added}, 0 conflicts"])
-    assert [tuple(row) for row in raw.run(pair.new, EVENTS)] == [
-        ("ASSIGNED", 6, 18),
-        ("EXTENDED", 1, 3),
-        ("FEEDBACK_GIVEN", 1, 1),
-        ("REOPENED", 1, 2),
-        ("SESSION_CLOSED", 3, None),
-        ("SESSION_CREATED", 6, None),
-        ("SESSION_UPDATED", 2, None),
-        ("SESSION_UPDATED", 4, None),
-        ("SUBMITTED", 2, 5),
-    ]
-    reminders = [(3, "SCHEDULED"), (7, "SCHEDULED"), (9, "SKIPPED")]
-    assert [tuple(row) for row in raw.run(pair.new, REMINDERS)] == reminders
+    added = "1 session added, 3 sessions changed, 4 assignments changed, 1 removed, 0 conflicts"
+    assert updated == (0, ["removed\tassignment\t4", added])
+    events = [tuple(row) for row in raw.run(pair.new, EVENTS)]
+    assert sorted(events, key=str) == sorted(
+        [
+            ("FEEDBACK_GIVEN", 1, 1, 1), ("REOPENED", 1, 2, 1), ("SUBMITTED", 1, 3, 1),
+            ("WITHDRAWN", 1, 4, 1), ("SESSION_CLOSED", 2, None, 1), ("SESSION_UPDATED", 3, None, 1),
+            ("EXTENDED", 3, 9, 1), ("SESSION_UPDATED", 4, None, 1), ("SESSION_CREATED", 6, None, 1),
+        ],
+        key=str,
+    )  # fmt: skip
+    assert [tuple(row) for row in raw.run(pair.new, REMINDERS)] == [
+        (3, "SKIPPED"), (4, "SKIPPED"), (5, "SKIPPED"), (9, "SCHEDULED"),
+    ]  # fmt: skip
+    about = raw.run(pair.new, "SELECT about FROM audit_record ORDER BY id DESC LIMIT 1")[0][0]
+    ((caregiver, client, rows),) = orjson.loads(about)
+    assert (caregiver, client, {name: sorted(ids) for name, ids in rows.items()}) == (
+        1, 1, {"sessions": [2, 3, 4, 6], "assignments": [1, 2, 3, 4, 9]}
+    )  # fmt: skip
 
 
 # The change here, the change in the old service, and the reported conflict.
@@ -367,7 +372,7 @@ def test_a_submission_that_appears_before_a_known_one_is_a_conflict(pair: Pair) 
 
 def test_what_is_gone_is_listed_and_withdrawn_only_with_the_option(pair: Pair) -> None:
     pair.import_first()
-    raw.run(pair.new, *map(ADD_REMINDER.format, (2, 3)))
+    raw.run(pair.new, *map(SCHEDULE.format, (2, 3)))
     on(pair, "old", partial(withdrawing, number=2))
     recording = pair.record()
 
@@ -432,16 +437,18 @@ def test_what_is_gone_is_removed_once_and_restored_if_it_is_there_again(pair: Pa
     before = pair.record()
     raw.run(pair.old, "DELETE FROM assignment WHERE session_id = 5", "DELETE FROM session WHERE id = 5")
     load(pair.new, [an_assignment(18, 5)])
-    raw.run(pair.new, *map(ADD_REMINDER.format, (17, 18)))
+    raw.run(pair.new, *map(SCHEDULE.format, (17, 18)))
     pair.update(pair.record())
 
     again = pair.update(pair.record())
+    reconciled = run_with_lists(pair, "legacy", "reconcile", pair.record())
     states = raw.run(pair.new, REMINDERS)
     restored = pair.update(before)
 
     assert again == (0, ["0 conflicts"])
+    assert reconciled[::2] == (0, [])  # people without rows keep their accounts
     assert [tuple(row) for row in states] == [(17, "SKIPPED"), (18, "SKIPPED")]
-    assert [tuple(row) for row in raw.run(pair.new, EVENTS)] == [
+    assert sorted(tuple(row)[:3] for row in raw.run(pair.new, EVENTS)) == [
         ("ASSIGNED", 5, 17),
         ("SESSION_CLOSED", 5, None),
         ("SESSION_UPDATED", 5, None),
@@ -450,6 +457,61 @@ def test_what_is_gone_is_removed_once_and_restored_if_it_is_there_again(pair: Pa
     assert restored == (0, ["1 session changed, 1 assignment changed, 0 conflicts"])
     compared = pair.run("legacy", "reconcile", before)[1]
     assert compared[-2:] == ["only here\tassignment\t18", "1 difference"]
+
+
+def test_a_session_that_is_gone_sends_no_reminders_of_what_was_changed_here(pair: Pair) -> None:
+    pair.import_first()
+    raw.run(pair.new, SCHEDULE.format(1))
+    on(pair, "new", partial(saving("1"), number=1))
+    of_session = "DELETE FROM {} WHERE assignment_id IN (SELECT id FROM assignment WHERE session_id = 1)"
+    raw.run(
+        pair.old,
+        of_session.format("reminder"),
+        "DELETE FROM assignment WHERE session_id = 1",
+        "DELETE FROM session WHERE id = 1",
+    )
+
+    code, printed = pair.update(pair.record())
+
+    assert (code, printed[3:]) == (
+        1,
+        [
+            "removed\tsession\t1",
+            "conflict\tassignment\t1\tgone from the old service, changed here",
+            "4 removed, 1 conflict",
+        ],
+    )
+    assert [row[0] for row in raw.run(pair.new, "SELECT state FROM reminder")] == ["SKIPPED"]
+
+
+def test_a_conflict_that_people_have_ended_is_not_open(pair: Pair) -> None:
+    marks = "SELECT kind, id FROM imported_row WHERE kind LIKE 'conflict%'"
+    pair.import_first()
+    raw.run(pair.new, "UPDATE session SET title = 'Here' WHERE id = 2")
+    raw.run(pair.old, "UPDATE session SET title = 'There' WHERE id = 2")
+    recording = pair.record()
+
+    updated = pair.run("import", recording, "--update")
+    opened = [tuple(row) for row in raw.run(pair.new, marks)]
+    raw.run(pair.new, "UPDATE session SET title = 'There' WHERE id = 2")
+    again = pair.run("import", recording, "--update")
+
+    assert updated == (1, ["conflict\tsession\t2\ttitle", "1 conflict"])
+    assert opened == [("conflict session", 2)]
+    assert again == (0, ["0 conflicts"])
+    assert raw.run(pair.new, marks) == []
+
+
+def test_a_row_that_was_deleted_here_does_not_come_back(pair: Pair) -> None:
+    pair.import_first()
+    raw.run(pair.new, "DELETE FROM assignment WHERE id IN (1, 2)")
+    on(pair, "old", partial(submitting("3"), number=1), partial(withdrawing, number=2))
+
+    updated = [pair.run("import", pair.record(), "--update", "--remove-gone") for _ in range(2)]
+
+    assert updated == [(1, ["conflict\tassignment\t1\tremoved here", "1 conflict"])] * 2
+    rows = "SELECT id FROM imported_row WHERE kind = 'assignment' AND id < 4 ORDER BY id"
+    assert [row[0] for row in raw.run(pair.new, rows)] == [1, 3]
 
 
 def test_a_session_that_is_gone_keeps_its_date_of_closing(pair: Pair) -> None:
@@ -479,6 +541,8 @@ def test_an_erased_client_is_not_imported_again(pair: Pair) -> None:
     assert rows_of(pair.new) == before
     fingerprints = "SELECT DISTINCT fingerprint FROM imported_row WHERE client_id = 1"
     assert [tuple(row) for row in raw.run(pair.new, fingerprints)] == [("",)]
+    person = "SELECT fingerprint FROM imported_row WHERE kind = 'client' AND id = 1"
+    assert [tuple(row) for row in raw.run(pair.new, person)] == [("",)]
 
 
 TOKENS = "people without an account; add it with `care-gateway account link`:"
@@ -579,9 +643,13 @@ def test_reconcile_leaves_out_an_erased_client_who_is_gone_from_the_old_service(
         *(f"DELETE FROM {table} WHERE client_id = 1" for table in ("reminder", "assignment", "session")),
     )
 
-    code, printed = pair.run("legacy", "reconcile", pair.record())
+    code, printed, lists = run_with_lists(pair, "legacy", "reconcile", pair.record())
 
     assert (code, printed[-1]) == (0, "0 differences"), printed
+    assert lists == [USERS, "  client client-1"]
+
+
+USERS = "user names that match no person; use `care-gateway account link` or `add`:"
 
 
 @pytest.mark.parametrize("moment", ["2026-10-25T00:30:00.000000Z", "2026-10-25T01:30:00.000000Z"])
@@ -624,7 +692,10 @@ def test_a_database_without_fingerprints_takes_equal_rows_as_imported(pair: Pair
     assert known == [(0, ["0 conflicts"]), (0, ["1 assignment changed, 0 conflicts"])]
 
 
-def test_reconcile_names_what_differs_without_a_change(pair: Pair) -> None:
+def test_reconcile_names_what_differs_without_a_change(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also with more rows of a kind than are compared at once."""
+    for module in ("app.db.interchange.recorded", "moving_over.reconciliation"):
+        monkeypatch.setattr(f"{module}.BATCH", 1)
     pair.import_first()
     recording = pair.record()
     assert pair.run("legacy", "reconcile", recording) == (
@@ -646,7 +717,7 @@ def test_reconcile_names_what_differs_without_a_change(pair: Pair) -> None:
         "UPDATE session SET title = 'Other', start_date = create_date WHERE id = 2",
         "UPDATE assignment SET withdraw_date = assign_date WHERE id = 17",
     )
-    on(pair, "new", partial(submitting("1"), number=1), partial(assigning, number=3))
+    on(pair, "new", partial(submitting("1"), number=1), *[partial(assigning, number=3)] * 2)
     before = rows_of(pair.new)
 
     code, printed = pair.run("legacy", "reconcile", recording)
@@ -655,25 +726,26 @@ def test_reconcile_names_what_differs_without_a_change(pair: Pair) -> None:
     assert (code, printed[6:]) == (
         1,
         [
-            "assignment\t17 recorded\t17 here",
+            "assignment\t17 recorded\t18 here",
             "answer_set\t0 recorded\t1 here",
             "caregiver 1\tanswer_set\t0 recorded\t1 here",
-            "caregiver 1\tassignment\t16 recorded\t17 here",
+            "caregiver 1\tassignment\t16 recorded\t18 here",
             "caregiver 2\tassignment\t1 recorded\t0 here",
             "missing here\tassignment\t17",
             "only here\tassignment\t18",
+            "only here\tassignment\t19",
             "different\tsession\t2\ttitle, startDate",
             "different\tassignment\t1\tsubmitDate, status, score, answers",
             "verify\tsession\t5\tassignment_count",
             "verify\tsession\t5\tlatest_assignment_id",
-            "6 differences",
+            "7 differences",
         ],
     )
     found = orjson.loads(as_json.stdout)
     assert as_json.exit_code == 1
     assert found["equal"] is False
     assert found["missingHere"] == [{"kind": "assignment", "id": 17}]
-    assert found["onlyHere"] == [{"kind": "assignment", "id": 18}]
+    assert found["onlyHere"] == [{"kind": "assignment", "id": number} for number in (18, 19)]
     assert found["different"][0] == {"kind": "session", "id": 2, "members": ["title", "startDate"]}
     assert found["caregivers"]["2"]["assignment"] == {"recorded": 1, "here": 0}
     assert rows_of(pair.new) == before
@@ -832,7 +904,7 @@ def forget_names(page: Any) -> None:
 
 def test_no_client_is_reminded_of_homework_that_they_submitted_in_the_old_service(pair: Pair) -> None:
     pair.import_first()
-    raw.run(pair.new, *map(ADD_REMINDER.format, (1, 2)))
+    raw.run(pair.new, *map(SCHEDULE.format, (1, 2)))
     on(pair, "old", partial(submitting("3"), number=1))
 
     updated = pair.run("import", pair.record(), "--update")
