@@ -459,6 +459,26 @@ def test_what_is_gone_is_removed_once_and_restored_if_it_is_there_again(pair: Pa
     assert compared[-2:] == ["only here\tassignment\t18", "1 difference"]
 
 
+def test_new_homework_of_a_session_that_is_restored_is_added(pair: Pair) -> None:
+    pair.import_first()
+    raw.run(pair.old, "DELETE FROM assignment WHERE session_id = 5", "DELETE FROM session WHERE id = 5")
+    pair.update(pair.record())
+    load(pair.old, [a_session(5, 2, 2), an_assignment(17, 5), an_assignment(18, 5)])
+    recording = pair.record()
+
+    restored = pair.update(recording)
+
+    assert restored == (0, ["1 assignment added, 1 session changed, 1 assignment changed, 0 conflicts"])
+    assert pair.run("legacy", "reconcile", recording)[0] == 0
+    assert sorted((tuple(row)[:3] for row in raw.run(pair.new, EVENTS)), key=str) == [
+        ("ASSIGNED", 5, 17),
+        ("ASSIGNED", 5, 18),
+        ("SESSION_CLOSED", 5, None),
+        ("SESSION_UPDATED", 5, None),
+        ("WITHDRAWN", 5, 17),
+    ]
+
+
 def test_a_session_that_is_gone_sends_no_reminders_of_what_was_changed_here(pair: Pair) -> None:
     pair.import_first()
     raw.run(pair.new, SCHEDULE.format(1))
