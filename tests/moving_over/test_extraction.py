@@ -264,6 +264,14 @@ GAPS: dict[str, tuple[Change, dict[Gap, list[str]]]] = {
     "the newest homework of a session": (
         several(*(item(line, bookId=None) for line in (8, 9, 10))), {}
     ),
+    "values that are null instead of the usual ones": (
+        several(
+            item(8, runningStatus=None, isClosed=None),
+            item(1, 1, status=None, feedbackStatus=None, score=None, isTest=None, answers=None),
+            in_body(2, lambda body: body["content"][0]["answers"][0].update(saveType=None)),
+        ),
+        {},
+    ),
     "nothing": (lambda lines: None, {}),
 }  # fmt: skip
 

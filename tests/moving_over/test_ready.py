@@ -65,6 +65,15 @@ def test_everything_is_ready(prepared: Move) -> None:
     assert check(prepared) == (0, [*(f"ok\t{name}" for name in CHECKS), "go: declare the switch"])
 
 
+@pytest.mark.sqlite_only
+def test_other_limits_can_be_given(prepared: Move) -> None:
+    shadowed(prepared, 6)
+    late(prepared)
+
+    assert check(prepared)[1][-1] == "no go: 2 checks failed"
+    assert check(prepared, "--days", "6", "--minutes", "62")[1][-1] == "go: declare the switch"
+
+
 # --- what prevents it, and the advice -------------------------------------------------------------
 
 

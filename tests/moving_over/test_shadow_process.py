@@ -420,11 +420,14 @@ def test_the_timeout_limits_the_new_service(tmp_path: Path) -> None:
 
 
 def test_the_put_is_mirrored_on_request_and_in_order(tmp_path: Path) -> None:
-    old, new = RawService({PATH: GOOD}), RawService({PATH: GOOD})
+    """The options apply to its responses, too."""
+    other = ok(b'{ "id":2}', b"Content-Type: application/json")
+    old, new = RawService({PATH: GOOD}), RawService({PATH: other})
+    options = ("--mirror-writes", "--mask", "id", "--loose")
     with (
         old.running() as old_url,
         new.running() as new_url,
-        shadowing(tmp_path, old_url, new_url, "--mirror-writes") as shadow,
+        shadowing(tmp_path, old_url, new_url, *options) as shadow,
     ):
         for method in ("PUT", "GET", "PUT"):
             shadow.fetch(PATH, method, b"{}" if method == "PUT" else None, Authorization=TOKEN)
