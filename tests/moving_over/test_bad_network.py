@@ -135,6 +135,10 @@ def test_an_assignment_that_is_deleted_between_list_and_detail_is_a_gap(move: Mo
     assert sorted(lines[2:5]) == ["  assignment 1", "  assignment 3", "  assignment 5"]
     assert partial.exit_code == 0, partial.output
     assert move.run("import", move.record(), "--update").exit_code == 0
+    with move.old.misbehaving("omits answers"), move.old.misbehaving("forgets details"):
+        again = move.lines("import", move.record(), "--update", "--partial")
+    conflicts = [f"conflict\tassignment\t{number}\tanswers" for number in (1, 3, 5)]
+    assert again == (1, [*conflicts, "3 conflicts"])
 
 
 LIES = (

@@ -224,6 +224,8 @@ def test_submissions_are_attempts_in_the_order_of_their_ids(
     sets = "SELECT id, attempt FROM answer_set WHERE assignment_id = 1 ORDER BY attempt"
     assert [tuple(row) for row in raw.run(settings.database, sets)] == [(1, 1), (99, 2)]
     assert reconciled.stdout.splitlines()[-1] == "0 differences"
+    earlier = command("import", str(write_lines(tmp_path / "earlier.jsonl", complete)), "--update")
+    assert earlier.stdout.splitlines() == ["conflict\tassignment\t1\tanswers", "1 conflict"]
 
 
 def test_a_stored_name_or_user_that_differs_is_a_contradiction(

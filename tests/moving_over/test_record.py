@@ -261,6 +261,23 @@ def test_a_recording_that_fails_for_many_users_stops(
     )
 
 
+def test_a_recording_that_cannot_be_written_leaves_no_folder(
+    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CAREGIVERS", "someone a-token")
+    file = tmp_path / "r.part" / "000001.json"
+
+    def old(request: Request) -> Response:
+        file.touch()
+        return page(0, 0, total=0)
+
+    with fake_service(old) as address:
+        result = command("legacy", "record", "--old", address, "--to", str(tmp_path / "r"), *TOKENS[:2])
+
+    assert (result.exit_code, result.stderr) == (2, f"recording\ncare-gateway: {file}: File exists\n")
+    assert not file.parent.exists()
+
+
 def test_items_that_are_no_objects_are_recorded_with_their_list(
     command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

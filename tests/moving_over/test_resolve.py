@@ -251,6 +251,24 @@ def test_several_submissions_with_taken_ids_get_others(pair: Pair) -> None:
     assert [row[0] for row in sets] == [1, 2, 3, 4]
 
 
+def test_new_homework_whose_submission_has_a_taken_id_is_added_when_it_is_decided(pair: Pair) -> None:
+    """Submission 1 is of assignment 2 here, and of new homework in the old service."""
+    pair.import_first()
+    on(pair, "new", partial(submitting("0"), number=2))
+    on(pair, "old", partial(assigning, number=1), partial(submitting("1"), number=18))
+    recording, before = pair.record(), rows_of(pair.new)
+
+    updated, unchanged = pair.run("import", recording, "--update"), rows_of(pair.new)
+    resolved = resolve(pair, "take-old", recording, "assignment:18")
+
+    conflict = "conflict\tassignment\t18\tthe id belongs to another row here, answers"
+    assert (updated, unchanged) == ((1, [conflict, "1 conflict"]), before)
+    assert resolved == (0, ["1 conflict resolved"])
+    rows, key = rows_of(pair.new), ("assignment", 18)
+    assert without_ids(shown(rows, key)) == without_ids(shown(rows_of(pair.old), key))
+    assert rows["assignment", 2] == before["assignment", 2]
+
+
 def test_homework_of_a_session_that_was_closed_here(pair: Pair) -> None:
     pair.import_first()
     on(pair, "new", partial(closing, number=1))
