@@ -107,20 +107,26 @@ def test_while_the_file_of_the_tokens_is_replaced_other_users_are_recorded(move:
 
 @pytest.mark.parametrize("attempts", ["1", "8"])
 def test_a_new_token_in_the_file_replaces_one_that_has_expired(move: Move, attempts: str) -> None:
-    file = move.folder / "tokens"
+    """Of the same role. Another role may have a user of the same name."""
+    file, others = move.folder / "tokens", move.folder / "others"
     file.write_text("caregiver-1 expired")
+    others.write_text(f"caregiver-1 {keys.token('CLIENT', 'client-1')}")
     token = keys.token("CAREGIVER", "caregiver-1")
 
     def old(request: Request) -> Response | None:
-        if request.headers["authorization"] == "bearer expired" and "COMPLETED" in request.path:
+        given = request.headers["authorization"]
+        if given == "bearer expired" and "COMPLETED" in request.path:
             file.write_text(f"caregiver-1 {token}")
             return Response(401)
-        return move.old(Request(request.method, request.path, {"authorization": f"bearer {token}"}, b""))
+        given = f"bearer {token}" if given == "bearer expired" else given
+        return move.old(Request(request.method, request.path, {"authorization": given}, b""))
 
     with fake_service(old) as move.address:
-        recorded = move.record_to("r", "--caregivers", str(file), "--attempts", attempts)
+        recorded = move.record_to(
+            "r", "--caregivers", str(file), "--clients", str(others), "--attempts", attempts
+        )
 
-    assert (recorded.exit_code, recorded.stdout) == (0, f"3 responses for 1 user, in {move.folder}/r\n")
+    assert (recorded.exit_code, recorded.stdout) == (0, f"6 responses for 2 users, in {move.folder}/r\n")
 
 
 def test_an_assignment_that_is_deleted_between_list_and_detail_is_a_gap(move: Move) -> None:

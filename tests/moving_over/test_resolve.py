@@ -2,6 +2,7 @@
 
 from functools import partial
 
+import orjson
 import pytest
 
 from app.db.session_counters import differences
@@ -89,6 +90,9 @@ def test_the_row_here_can_be_kept_until_the_old_one_changes_again(pair: Pair, ca
     assert rows_of(pair.new) == before
     assert pair.run("import", recording, "--update") == (0, ["0 conflicts"])
     assert is_equal_to(pair, recording)
+    as_json = pair.command("legacy", "reconcile", recording, "--json", database_url=pair.new)
+    found = orjson.loads(as_json.stdout)
+    assert (found["erased"], found["resolved"]) == (0, case != "a withdrawal there")
     later = pair.record()
     assert pair.run("import", later, "--update") == (0, ["0 conflicts"])
     if case != "a withdrawal there":

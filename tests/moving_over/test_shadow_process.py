@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from http.client import HTTPConnection, IncompleteRead
 from pathlib import Path
+from signal import SIGTERM
 from urllib.parse import urlsplit
 
 import orjson
@@ -287,13 +288,19 @@ def test_an_old_service_that_is_down_is_a_502(tmp_path: Path) -> None:
 
 
 def test_a_change_that_takes_longer_than_the_timeout_gets_its_answer(tmp_path: Path) -> None:
-    """A 504 would make clients repeat what was done."""
-    done = ok(b'{"message": "done"}')
-    old = RawService({PATH: lambda: done if not threading.Event().wait(0.5) else b""})
+    """Also if the shadow is stopped meanwhile. A 504 would make clients repeat what was done."""
+
+    def answer() -> bytes:
+        shadow.process.send_signal(SIGTERM)
+        threading.Event().wait(0.5)
+        return ok(b'{"message": "done"}')
+
+    old = RawService({PATH: answer})
     with old.running() as url, shadowing(tmp_path, url, NOWHERE, "--timeout", "0.1") as shadow:
         status, _, body = shadow.fetch(PATH, "PUT", b"{}")
+        code = shadow.process.wait()
 
-    assert (status, body) == (200, b'{"message": "done"}')
+    assert (status, body, code) == (200, b'{"message": "done"}', 0)
 
 
 def test_no_request_waits_for_slow_ones(tmp_path: Path) -> None:

@@ -646,7 +646,11 @@ def test_a_client_who_was_erased_before_a_restore_is_not_imported(pair: Pair) ->
     updated = run_with_lists(pair, "import", recording, "--update")
     reconciled = run_with_lists(pair, "legacy", "reconcile", recording)
 
+    shown = pair.command("legacy", "reconcile", recording, "--json", database_url=pair.new)
+    as_json = orjson.loads(shown.stdout)
+
     counts = "2 caregivers, 1 client, 1 module, 1 book, 1 session, 1 assignment"
+    assert [as_json[name] for name in ("equal", "erased", "resolved", "erasedClients")] == [True, 21, 0, [1]]
     skipped = "21 of erased clients skipped, 0 conflicts"
     assert (imported[:2], imported[2][:2]) == ((0, [counts]), listed)
     assert (updated[:2], updated[2][:2]) == ((0, [skipped]), listed)
@@ -764,6 +768,9 @@ def test_reconcile_names_what_differs_without_a_change(pair: Pair, monkeypatch: 
     found = orjson.loads(as_json.stdout)
     assert as_json.exit_code == 1
     assert found["equal"] is False
+    counters = ("assignment_count", "latest_assignment_id")
+    assert found["counters"] == [{"session": 5, "name": name} for name in counters]
+    assert [found[name] for name in ("setAside", "erased", "resolved", "erasedClients")] == [[], 0, 0, []]
     assert found["missingHere"] == [{"kind": "assignment", "id": 17}]
     assert found["onlyHere"] == [{"kind": "assignment", "id": number} for number in (18, 19)]
     assert found["different"][0] == {"kind": "session", "id": 2, "members": ["title", "startDate"]}
