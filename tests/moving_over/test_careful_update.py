@@ -133,6 +133,16 @@ def test_an_older_recording_is_refused(move: Move) -> None:
     )
 
 
+def test_the_recording_before_is_no_longer_the_one_that_was_imported_last(moved: Move) -> None:
+    before, newest = (str(moved.folder / f"recording-{moved.count}"), moved.record())
+    rewrite(newest, "2999-01-01T00:00:00Z")
+    assert moved.run("import", newest, "--update").exit_code == 0
+
+    checks = [moved.lines("legacy", "ready", each)[1][2] for each in (before, newest)]
+
+    assert checks == ["NO\tit was imported last\t`import RECORDING --update`", "ok\tit was imported last"]
+
+
 def rewrite(folder: str, moment: str, lines: int = 0) -> None:
     """All lines of the index get this moment, or the first ones."""
     index = Path(folder) / "index.jsonl"

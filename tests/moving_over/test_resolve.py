@@ -7,7 +7,7 @@ import pytest
 
 from app.db.session_counters import differences
 from tests.callers import load, run_read
-from tests.care.actions import assigning, closing, giving, submitting
+from tests.care.actions import assigning, closing, giving, reopening, saving, submitting
 from tests.db import raw
 from tests.factories import a_session, an_assignment
 from tests.moving_over.test_update import CONFLICTS, VERBS, Pair, on, pair, shown
@@ -297,6 +297,20 @@ def test_a_draft_here_ends_with_the_submission_of_the_old_service(pair: Pair) ->
 
     kinds = raw.run(pair.new, "SELECT save_type FROM answer_set WHERE assignment_id = 1")
     assert [row[0] for row in kinds] == ["FINAL"]
+
+
+def test_a_draft_here_ends_beside_the_submission_that_was_reopened_here(pair: Pair) -> None:
+    on(pair, "old", partial(submitting("1"), number=1))
+    pair.import_first()
+    on(pair, "new", partial(reopening, number=1), partial(saving("2"), number=1))
+    on(pair, "old", partial(giving("Well done", 7), number=1))
+    recording = pair.record()
+
+    resolved = resolve(pair, "take-old", recording, "assignment:1")
+
+    assert resolved == (0, ["1 conflict resolved"])
+    assert shown(rows_of(pair.new), KEY) == shown(rows_of(pair.old), KEY)
+    assert not rows_of(pair.new)[KEY].has_draft
 
 
 def test_every_difference_can_be_resolved(pair: Pair) -> None:
