@@ -535,8 +535,11 @@ def test_a_row_that_was_deleted_here_does_not_come_back(pair: Pair) -> None:
 
 
 def test_a_session_that_is_gone_keeps_its_date_of_closing(pair: Pair) -> None:
+    """Homework of a session that both services have closed is added."""
     raw.run(pair.old, "UPDATE session SET is_closed = TRUE WHERE id = 5")
     pair.import_first()
+    load(pair.old, [an_assignment(18, 5)])
+    assert pair.run("import", pair.record(), "--update") == (0, ["1 assignment added, 0 conflicts"])
     raw.run(pair.new, "UPDATE session SET close_date = start_date WHERE id = 5")
     raw.run(pair.old, "DELETE FROM assignment WHERE session_id = 5", "DELETE FROM session WHERE id = 5")
     dates = "SELECT close_date = start_date FROM session WHERE id = 5"
@@ -544,9 +547,11 @@ def test_a_session_that_is_gone_keeps_its_date_of_closing(pair: Pair) -> None:
 
     removed = pair.update(recording)
 
-    assert removed == (0, ["removed\tassignment\t17", "removed\tsession\t5", "2 removed, 0 conflicts"])
+    lines = [f"removed\t{each}" for each in ("assignment\t17", "assignment\t18", "session\t5")]
+    assert removed == (0, [*lines, "3 removed, 0 conflicts"])
     assert [bool(row[0]) for row in raw.run(pair.new, dates)] == [True]
-    assert [row[0] for row in raw.run(pair.new, "SELECT kind FROM event")] == ["WITHDRAWN"]
+    kinds = [row[0] for row in raw.run(pair.new, "SELECT kind FROM event ORDER BY id")]
+    assert kinds == ["ASSIGNED", "WITHDRAWN", "WITHDRAWN"]
 
 
 def test_an_erased_client_is_not_imported_again(pair: Pair) -> None:
