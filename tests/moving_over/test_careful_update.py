@@ -136,11 +136,16 @@ def test_an_older_recording_is_refused(move: Move) -> None:
 def test_the_recording_before_is_no_longer_the_one_that_was_imported_last(moved: Move) -> None:
     before, newest = (str(moved.folder / f"recording-{moved.count}"), moved.record())
     rewrite(newest, "2999-01-01T00:00:00Z")
+
+    def checks() -> list[str]:
+        return [moved.lines("legacy", "ready", each)[1][2] for each in (before, newest)]
+
+    assert moved.run("legacy", "resolve", "keep-here", newest, "session:5").exit_code == 0
+    at_first = checks()
     assert moved.run("import", newest, "--update").exit_code == 0
 
-    checks = [moved.lines("legacy", "ready", each)[1][2] for each in (before, newest)]
-
-    assert checks == ["NO\tit was imported last\t`import RECORDING --update`", "ok\tit was imported last"]
+    no, ok = "NO\tit was imported last\t`import RECORDING --update`", "ok\tit was imported last"
+    assert (at_first, checks()) == ([ok, no], [no, ok])
 
 
 def rewrite(folder: str, moment: str, lines: int = 0) -> None:

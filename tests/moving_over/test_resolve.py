@@ -399,6 +399,7 @@ def test_a_user_name_is_not_taken(pair: Pair) -> None:
     recording, before = pair.record(), rows_of(pair.new)
 
     refused = resolve(pair, "take-old", recording, "caregiver:2")
+    kept = resolve(pair, "keep-here", recording, "caregiver:2")
     unchanged = rows_of(pair.new)
     assert pair.run("account", "link", "--role", "caregiver", "--id", "2", "--user", "caregiver-2")[0] == 0
     taken = resolve(pair, "take-old", recording, "caregiver:2")
@@ -410,7 +411,7 @@ def test_a_user_name_is_not_taken(pair: Pair) -> None:
             "care-gateway: nothing was changed",
         ],
     )
-    assert (unchanged, taken) == (before, (0, ["1 conflict resolved"]))
+    assert (unchanged, kept, taken) == (before, (0, ["1 conflict resolved"]), kept)
     assert pair.run("legacy", "reconcile", recording)[0] == 0
 
 
