@@ -50,11 +50,11 @@ def test_few_rows_of_many_are_removed_without_their_number(
     moved: Move, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The limits are a number of rows and a share of each caregiver's rows."""
-    moved.old.hidden = {2, 4}  # of the 8 rows of caregiver 1
+    moved.old.hidden = {2, 4, 5}  # two of the 8 rows of caregiver 1, one of the 2 of caregiver 2
     with moved.old.misbehaving("hides rows"):
         hidden = moved.record()
     codes = []
-    for number, share in ((1, 1), (2, 0.24), (2, 0.25)):
+    for number, share in ((2, 1), (3, 0.3), (3, 0.5)):
         monkeypatch.setattr("app.db.interchange.merge.MAX_REMOVED", number)
         monkeypatch.setattr("app.db.interchange.merge.MAX_SHARE", share)
         codes.append(moved.run("import", hidden, "--partial", *UPDATE).exit_code)
