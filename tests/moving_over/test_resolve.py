@@ -255,6 +255,23 @@ def test_several_submissions_with_taken_ids_get_others(pair: Pair) -> None:
     assert [row[0] for row in sets] == [1, 2, 3, 4]
 
 
+def test_a_submission_of_the_old_service_follows_all_submissions_here(pair: Pair) -> None:
+    """It has an id between those of two submissions here, and gets the next one."""
+    pair.import_first()
+    verbs = (submitting("0"), reopening, submitting("2"))
+    on(pair, "new", *(partial(each, number=1) for each in verbs))
+    raw.run(pair.new, "UPDATE answer_set SET id = 9 WHERE id = 2")
+    on(pair, "old", partial(submitting("1"), number=1))
+    raw.run(pair.old, "UPDATE answer_set SET id = 5 WHERE id = 1")
+
+    resolved = resolve(pair, "take-old", pair.record(), "assignment:1")
+
+    assert resolved == (0, ["1 conflict resolved"])
+    sets = "SELECT id, attempt FROM answer_set WHERE assignment_id = 1 ORDER BY attempt"
+    assert [tuple(row) for row in raw.run(pair.new, sets)] == [(1, 1), (9, 2), (10, 3)]
+    assert without_ids(shown(rows_of(pair.new), KEY)) == without_ids(shown(rows_of(pair.old), KEY))
+
+
 def test_new_homework_whose_submission_has_a_taken_id_is_added_when_it_is_decided(pair: Pair) -> None:
     """Submission 1 is of assignment 2 here, and of new homework in the old service."""
     pair.import_first()
