@@ -250,8 +250,8 @@ GAPS: dict[str, tuple[Change, dict[Gap, list[str]]]] = {
     ),
     "pages between the first and an empty one": (
         several(
-            in_body(2, lambda body: body.update(number=3, content=[])),
-            line(2, path=f"{PATHS['caregiver']}?time-state=RUNNING&page=3&size=2"),
+            in_body(2, lambda body: body.update(number=2, content=[])),
+            line(2, path=f"{PATHS['caregiver']}?time-state=RUNNING&page=2&size=2"),
         ),
         {
             Gap.LIST: ["caregiver caregiver-1: RUNNING: page 1 of 2"],
