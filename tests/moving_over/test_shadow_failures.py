@@ -16,6 +16,7 @@ from moving_over.http_client import read_address
 from moving_over.shadow import Exchange, create_proxy
 from tests.moving_over.services import PATH
 from tests.moving_over.test_shadow import idle_shadow
+from tests.ports import free_port
 
 SCOPE = {
     "type": "http",
@@ -117,10 +118,9 @@ def test_an_old_service_that_accepts_no_connection_in_time_is_a_504() -> None:
 
 @pytest.mark.parametrize("option", ["--port", "--metrics-port"])
 def test_a_port_that_is_taken_is_named(option: str) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken, socket.create_server(("127.0.0.1", 0)) as other:
-        number, free = (each.getsockname()[1] for each in (taken, other))
-        other.close()
-        ports = {"--port": free, "--metrics-port": free, option: number}
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        number = taken.getsockname()[1]
+        ports = {"--port": free_port(), "--metrics-port": free_port(), option: number}
         words = [str(word) for pair in ports.items() for word in pair]
         urls = ["--old", "http://127.0.0.1:1", "--new", "http://127.0.0.1:1"]
         result = CliRunner().invoke(main, ["legacy", "shadow", *urls, *words])
