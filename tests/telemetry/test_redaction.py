@@ -128,7 +128,7 @@ def test_lines_of_the_server_that_a_client_causes_or_fills_are_not_logged(
     known = logging.getLogRecordFactory()
     redact_logs(is_production)
     server, strawberry = logging.getLogger("uvicorn.error"), logging.getLogger("strawberry.ws")
-    with caplog.at_level(logging.DEBUG):
+    with caplog.at_level(logging.DEBUG), caplog.at_level(logging.DEBUG, server.name):
         server.error("Invalid UTF-8 sequence received from client.")
         server.warning("Invalid HTTP request received.")
         server.info('%s - "WebSocket %s" [accepted]', "127.0.0.1", f"/graphql?token={SECRET}")
