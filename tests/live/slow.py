@@ -2,7 +2,7 @@
 
 import time
 
-RESPONSE_SECONDS, START_SECONDS = 5, 60
+RESPONSE_SECONDS, START_SECONDS = 3, 30
 
 if __name__ == "__mp_main__":
     time.sleep(RESPONSE_SECONDS + 1)
