@@ -278,6 +278,7 @@ SHELVES: dict[str, Any] = {
     "a missing required member": {"row": 1},
     "something more": {"room": "a", "colour": "red"},
     "a single item for a list": {"room": "a", "numbers": 7, "stamps": "3"},
+    "a single text for a list": {"room": "a", "stamps": "34"},
     "null in a list": {"room": "a", "numbers": [None]},
     "a wrong item": {"room": "a", "numbers": [["x"]]},
     "a stamp that is refused": {"room": "a", "stamps": ["refused"]},

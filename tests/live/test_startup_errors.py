@@ -228,10 +228,17 @@ def test_plain_uvicorn_reports_a_configuration_error() -> None:
     assert result(completed) == (2, "", f"care-gateway: {NO_KEY}\n")
 
 
-def test_plain_uvicorn_reports_a_missing_database(production: dict[str, str], tmp_path: Path) -> None:
-    path = tmp_path / "none.db"
+@pytest.mark.parametrize("setting", ["database_url", "var"])
+def test_plain_uvicorn_reports_a_missing_database(
+    production: dict[str, str], tmp_path: Path, setting: str
+) -> None:
+    path = tmp_path / "empty" / "care.db"
+    path.parent.mkdir()
+    named = {"database_url": f"sqlite:///{path}", "var": str(path.parent)}
 
-    completed = run("app.main:app", module="uvicorn", **production | {"database_url": f"sqlite:///{path}"})
+    completed = run(
+        "app.main:app", module="uvicorn", **production | {"database_url": "", setting: named[setting]}
+    )
 
     assert result(completed) == (
         2, "", f"care-gateway: there is no database at {path}; run `care-gateway migrate` first\n"
