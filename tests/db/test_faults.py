@@ -10,7 +10,15 @@ import pytest
 
 from app.db.drivers.connections import Primary
 from app.db.drivers.faults import is_lost, is_unavailable
-from app.db.drivers.hosts import Host, Server, addresses_of, asyncpg, is_away, reason_of_fault
+from app.db.drivers.hosts import (
+    Host,
+    Server,
+    addresses_of,
+    asyncpg,
+    is_away,
+    reason_of_fault,
+    reject_unreadable_files,
+)
 from app.db.drivers.interface import (
     DatabaseAway,
     DatabaseError,
@@ -130,6 +138,16 @@ HOSTS = {
 @pytest.mark.parametrize("fault", HOSTS, ids=lambda fault: f"{type(fault).__name__}")
 def test_only_a_host_that_may_come_back_is_away(fault: Exception) -> None:
     assert is_away(fault) == HOSTS[fault]
+
+
+@pytest.mark.parametrize("name", ["sslrootcert", "sslcert", "sslkey", "sslcrl"])
+def test_each_file_that_an_address_names_has_to_be_readable(name: str) -> None:
+    reason = f"{name} names /nowhere/file, which cannot be read: no such file or directory$"
+
+    with pytest.raises(DatabaseError, match=reason) as rejected:
+        reject_unreadable_files(f"postgresql://care@127.0.0.1/care?sslmode=require&{name}=/nowhere/file")
+
+    assert rejected.type is DatabaseError  # no later attempt succeeds
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,8 @@
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 
-from app.db.reader import levels
+from app.db.reader import document, levels, plan_cache
+from app.db.reader.plan_cache import PlanCache
 from app.db.reader.plans import JOINS_PER_STATEMENT
 from app.db.reader.reads import CountedBy, get_rows, list_rows
 from app.db.reader.selection import AccessScope, Link, PageRequest, Selection
@@ -81,6 +82,23 @@ def test_several_links_of_a_row_continue_in_another_statement(world: OpenWorld, 
 
     expected = SimpleReader(world.plain, access).list_rows(Assignment, ALL, lambda _: True, selection)
     assert typed(as_plain(page, selection)) == typed(expected)
+
+
+@pytest.mark.parametrize("kind", ["postgresql"], indirect=True)
+def test_rows_of_any_number_of_values_are_read(world: OpenWorld, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A function of PostgreSQL takes a limited number of values, here from fewer to more than a row has."""
+    access, length = VIEWERS["caregiver"], 3
+    expected = SimpleReader(world.plain, access).list_rows(
+        Assignment, ALL, lambda _: True, chain(length, beside=True)
+    )
+    for limit in range(6, 36):
+        monkeypatch.setattr(document, "MAX_ARGUMENTS", limit)
+        monkeypatch.setattr(plan_cache, "PLANS", PlanCache())
+        selection = chain(length, beside=True)
+
+        page = world.read(list_rows(Assignment, access, ALL, selection))
+
+        assert typed(as_plain(page, selection)) == typed(expected)
 
 
 def chain(length: int, beside: bool = False, is_session: bool = False) -> Selection:
