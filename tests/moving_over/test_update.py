@@ -877,6 +877,22 @@ def test_a_client_whose_new_identifier_is_rejected_keeps_the_old_one(pair: Pair)
     assert identifiers(pair.new) == [(1, "OPPT-1"), (2, "OPPT-2")]
 
 
+@pytest.mark.sqlite_only
+def test_clients_who_take_identifiers_in_turn_keep_theirs_if_the_last_one_is_taken(pair: Pair) -> None:
+    load(pair.old, [a_caregiver(3), a_client(3, opptId="OPPT-3"), a_session(6, 3, 3), an_assignment(18, 6)])
+    recording = record(pair.settings["old"], pair.folder / "before.jsonl", (1, 2, 3))
+    assert pair.run("import", str(recording))[0] == 0
+    load(pair.new, [a_client(4, opptId="OPPT-4")])
+    set_identifiers(pair.old, "OPPT-2", "OPPT-3", "OPPT-4")
+    recording = record(pair.settings["old"], pair.folder / "after.jsonl", (1, 2, 3))
+
+    updated = pair.run("import", str(recording), "--update")
+
+    taken = [f"conflict\tclient\t{number}\topptId: exists already" for number in (1, 2, 3)]
+    assert updated == (1, [*taken, "3 conflicts"])
+    assert identifiers(pair.new) == [(number, f"OPPT-{number}") for number in (1, 2, 3, 4)]
+
+
 def set_identifiers(url: str, *of_clients: str) -> None:
     for values in ([f"free-{each}" for each in of_clients], of_clients):
         raw.run(
