@@ -158,6 +158,10 @@ INVALID: dict[str, tuple[Record, str]] = {
     ),
     "weights that exceed the score columns": (a_test(*weighing(2**31)), TOO_LARGE),
     "negative weights that exceed them": (a_test(*weighing(2**31, sign=-1)), TOO_LARGE),
+    "positive and negative weights whose scores may exceed them": (
+        a_test(*weighing(2**31 - 1), *weighing(2**30, sign=-1)),
+        TOO_LARGE,
+    ),
     "too many questions": (
         a_test(*[TEXT] * 501),
         "questions: List should have at most 500 items after validation, not 501",
