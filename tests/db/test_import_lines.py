@@ -94,6 +94,13 @@ def test_a_client_may_have_the_identifier_that_its_erasure_has_set(stored: Impor
     assert rejection(stored, a_client(NEW, opptId=f"erased-{NEW}")) is None
 
 
+@pytest.mark.parametrize("identifier", ["erased-7b", "erased-2024-11", "erased-", "erased", "not-erased-7"])
+def test_other_identifiers_may_begin_like_that_of_an_erased_client(
+    stored: ImportRows, identifier: str
+) -> None:
+    assert rejection(stored, a_client(NEW, opptId=identifier)) is None
+
+
 def members(kind: str, valid: Record) -> Iterator[Case]:
     for member in REQUIRED[kind]:
         yield {name: value for name, value in valid.items() if name != member}, f"{member}: Field required"
