@@ -216,6 +216,18 @@ def test_a_key_file_that_others_may_write_is_reported(diagnose: Diagnose, health
     assert diagnose("keys")[1:] == [("failed", message)]
 
 
+def test_a_link_to_a_key_file_has_the_mode_of_the_file(
+    diagnose: Diagnose, healthy: dict[str, str], tmp_path: Path
+) -> None:
+    """Each file of a Kubernetes secret is a link."""
+    link = tmp_path / "link"
+    link.symlink_to(healthy["token_key"])
+
+    found = diagnose("keys", token_key=str(link))
+
+    assert found == [("ok", "1 key to verify tokens: RS256")]
+
+
 def test_a_key_in_the_settings_or_of_a_server_has_no_file_to_check(diagnose: Diagnose) -> None:
     one = [("ok", "1 key to verify tokens: RS256")]
 

@@ -463,6 +463,7 @@ def test_the_clock_is_compared_with_the_clock_of_the_database(diagnose: Diagnose
         (-30, 60, "this machine agrees with the clock of the key server"),
         (-60, 10, "this machine is 60 seconds ahead of the clock of the key server"),
         (3660, 10, "this machine is 3,659 seconds behind the clock of the key server"),
+        (-86_400, 10, "this machine is 86,400 seconds ahead of the clock of the key server"),
         ("", 10, "there is no other clock to compare with"),
         ("yesterday", 10, "there is no other clock to compare with"),
     ],
