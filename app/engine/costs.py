@@ -251,7 +251,6 @@ def introspection_weights(schema: GraphQLSchema) -> dict[str, Weight]:
         "enumValues": values / len(types),
         "interfaces": interfaces / len(types),
         "possibleTypes": interfaces / len(types),
-        "locations": 1,
         "ofType": 0.6,
     }
     return {name: Weight(objects=size) for name, size in sizes.items()}

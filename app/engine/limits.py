@@ -63,7 +63,7 @@ def parse_within(text: str, limits: Limits | None) -> DocumentNode:
     parser = Parser(lexer.source, lexer=lexer, max_lexical_tokens=tokens, max_comments=tokens)
     try:
         return parser.parse_document()
-    except RecursionError:
+    except RecursionError:  # more than 200 levels
         if limits is None:
             raise
         raise TooCostly(f"more than {limits.levels}", "levels", limits.levels) from None
@@ -73,8 +73,6 @@ def parse_within(text: str, limits: Limits | None) -> DocumentNode:
         for unit in ("tokens", "comments"):
             if f"Document contains more than {limits.tokens} {unit}." in error.message:
                 raise TooCostly(f"more than {limits.tokens}", unit, limits.tokens) from None
-        if "Document is nested too deeply." in error.message:  # more than 200 levels
-            raise TooCostly(f"more than {limits.levels}", "levels", limits.levels) from None
         raise
     finally:
         unlink(lexer.token)

@@ -34,6 +34,11 @@ CASES: dict[str, tuple[str, dict[str, int], str]] = {
         "2 fragments",
     ),
     "levels": ("{ a { ... { ... { b } } } }", {"levels": 3}, "more than 3 levels"),
+    "levels of a fragment that is used again": (
+        "{ a { ...F } a { a { a { ...F } } } } fragment F on Q { b { c } }",
+        {"levels": 5},
+        "6 levels",
+    ),
     "depth": ("{ a { b { c } } }", {"depth": 2}, "3 levels of fields"),
     "depth in fragments": (
         "{ a { ...F } } fragment F on Q { b { ...G } } fragment G on Q { c }",
@@ -60,6 +65,11 @@ CASES: dict[str, tuple[str, dict[str, int], str]] = {
         "5 directives",
     ),
     "comparisons": ("{ a(b: 1) a(b: 1) a(b: 1) }", {"comparisons": 23}, "24 comparisons"),
+    "comparisons of the document": (
+        "query A { a a } query B { a a } fragment F on Q { a a }",
+        {"comparisons": 5},
+        "6 comparisons",
+    ),
     "comparisons below": ("{ a { b b } ... { a { b } } }", {"comparisons": 7}, "8 comparisons"),
 }
 PLURAL = {"comparisons": " of fields under one name"}

@@ -17,6 +17,8 @@ DOCUMENTS = {
     "a description": '"text" query { nothing }',
     "a circle": "{ volume { ...F } } fragment F on Volume { author { ...G } } fragment G on Author { ...G }",
     "conflicts": "{ volume { a: title a: code } }",
+    "nested fragments": "{ volume { ...F0 } } fragment F1000 on Volume { title } "
+    + " ".join(f"fragment F{n} on Volume {{ ...F{n + 1} }}" for n in range(1000)),
     "too many errors": "{ " + " ".join(f"nothing{number}" for number in range(20)) + " }",
 }
 

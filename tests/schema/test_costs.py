@@ -2,15 +2,16 @@
 service and of common clients are far below every limit."""
 
 import json
+from math import ceil
 from typing import Any
 
 import pytest
-from graphql import get_introspection_query
+from graphql import get_introspection_query, introspection_from_schema
 from hypothesis import given
 from hypothesis import strategies as st
 
 from app.dev.graphiql import EXAMPLES
-from app.engine.costs import REPEATED_BYTES
+from app.engine.costs import REPEATED_BYTES, introspection_weights
 from app.main import schema_of_service
 from app.rest_compat import routes
 from app.schema.schema import Schema, engine_options_of
@@ -111,6 +112,12 @@ def test_ids_cost_the_same_as_literals_and_variables(number: int) -> None:
     )
 
 
+def test_a_whole_number_written_with_a_fraction_costs_the_same() -> None:
+    query = "query($n: Int, $ids: [ID!]!) { clients(first: $n) { nodes { id } } nodes(ids: $ids) { id } }"
+
+    assert cost(query, n=50.0, ids="1") == cost(query, n=50, ids=["1"]) == 10 + 1 + 50 + 10 + 1
+
+
 @pytest.mark.parametrize("value", ["20", True, {}, 1e300, float("nan"), [[]]])
 def test_a_variable_of_a_wrong_type_has_a_cost(value: Any) -> None:
     """Coercion rejects it later."""
@@ -129,6 +136,26 @@ def test_every_weight_belongs_to_a_field() -> None:
     for name, weight in WEIGHTS.items():
         kind, field = name.split(".")
         assert types[kind].fields[field].extensions["cost"] is weight
+
+
+def test_lists_of_introspection_cost_their_average_length() -> None:
+    schema: Any = introspection_from_schema(SCHEMA._schema)["__schema"]
+    types, directives = schema["types"], schema["directives"]
+    fields = [field for kind in types for field in kind["fields"] or ()]
+    counts = {
+        member: sum(len(kind[member] or ()) for kind in types)
+        for member in ("fields", "inputFields", "enumValues", "interfaces", "possibleTypes")
+    }
+    arguments = sum(len(each["args"]) for each in (*fields, *directives))
+
+    assert {name: weight.objects for name, weight in introspection_weights(SCHEMA._schema).items()} == {
+        "types": len(types),
+        "directives": len(directives),
+        "args": arguments / (len(fields) + len(directives)),
+        **{member: count / len(types) for member, count in counts.items()},
+        "ofType": 0.6,
+    }
+    assert cost('{ __type(name: "Query") { fields { name } } }') == ceil(1 + 1 + len(fields) / len(types))
 
 
 def test_progress_is_within_the_limit_for_a_default_page_but_not_for_100_clients() -> None:
@@ -229,7 +256,10 @@ def test_a_response_that_repeats_its_data_has_any_length(text: str) -> None:
     assert length(text) >= REPEATED_BYTES
 
 
-def test_a_field_that_is_merged_is_not_repeated() -> None:
+def test_a_field_that_is_merged_or_of_another_type_is_not_repeated() -> None:
     once = length("{ session(id: 1) { description } }")
+    on_types = "{ node(id: 1) { ... on Book { module { id } } ... on Assignment { of: module { id } } } }"
+
+    assert length(on_types) == 100 + 2 * (100 + 100)
 
     assert length("{ session(id: 1) { description } session(id: 1) { description } }") == once

@@ -8,11 +8,13 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
+from graphql import OperationDefinitionNode, build_schema, parse
 
 from app.db.drivers.factory import open_database
 from app.db.drivers.interface import Database, DatabaseUnavailable
 from app.db.sql import Steps
 from app.db.statements.usage import SERVED
+from app.engine.deprecated import deprecated_parts, find_use
 from app.main import create_app
 from app.settings import Settings
 from app.usage.counts import Usage
@@ -111,15 +113,56 @@ def test_the_token_or_else_the_user_agent_names_the_application(settings: Settin
 
 @pytest.mark.sqlite_only
 def test_other_requests_are_not_counted(settings: Settings) -> None:
-    two = "query Old { sessions { nodes { title } } } query New { viewer { role } }"
     with service(settings) as gateway:
         caregiver = gateway.as_caregiver(1)
         caregiver.data("{ sessions { totalCount } }")
-        caregiver.request("POST", "/graphql", json={"query": two, "operationName": "New"})
         caregiver.graphql("{ sessions { nodes { title unknown } } }")
         gateway.as_client(1).get(f"{SESSIONS}?time-state=FUTURE")  # whose document selects the title
 
     assert counts(settings) == {f"GET {SESSIONS}": 1}
+
+
+@pytest.mark.sqlite_only
+def test_each_operation_of_a_document_has_its_own_count(settings: Settings) -> None:
+    two = "query Old { sessions { nodes { title } } } query New { viewer { role } }"
+    with service(settings) as gateway:
+        for name in ("New", "Old", "New", "Old", "New"):
+            gateway.as_caregiver(1).request("POST", "/graphql", json={"query": two, "operationName": name})
+
+    assert counts(settings) == {FIELD: 2}
+
+
+@pytest.mark.sqlite_only
+def test_parts_of_every_kind_can_be_deprecated() -> None:
+    """A part of an interface counts where a query selects it on the interface."""
+    schema = build_schema(
+        """interface Named { name(short: Boolean @deprecated(reason: "1")): Int @deprecated(reason: "2") }
+        enum Kind { A @deprecated(reason: "3") B }
+        input Filter { kind: Kind @deprecated(reason: "4") and: Filter }
+        type Book implements Named { name(short: Boolean): Int }
+        type Query {
+          named(filter: Filter @deprecated(reason: "5")): Named
+          book(filters: [[Filter]]): Book @deprecated(reason: "6")
+        }"""
+    )
+    parts = deprecated_parts(schema)
+    document = parse("query ($filters: [[Filter]]) { named { name } ... { book(filters: $filters) { name } } }")
+    [operation] = document.definitions
+    assert isinstance(operation, OperationDefinitionNode)
+    use = find_use(schema, parts, operation, {})
+
+    assert parts == {
+        "Named.name": "2",
+        "Named.name(short:)": "1",
+        "Kind.A": "3",
+        "Filter.kind": "4",
+        "Query.named(filter:)": "5",
+        "Query.book": "6",
+    }
+    assert use is not None
+    assert use.with_values(None) == ("Named.name", "Query.book")
+    values = {"filters": [None, [{"kind": "B"}, {"and": {"kind": "A"}}]]}
+    assert use.with_values(values) == ("Filter.kind", "Kind.A", "Named.name", "Query.book")
 
 
 @pytest.mark.sqlite_only

@@ -29,7 +29,10 @@ OF_CAREGIVERS: dict[str, tuple[dict[str, Any], dict[str, str]]] = {
         {"sessions": SESSION},
     ),
     "extendAssignment": ({**ASSIGNED, "endDate": "2027-01-01T00:00:00Z"}, {"assignment": ASSIGNMENT}),
-    "giveFeedback": ({"answerSetId": str(SUBMITTED), "text": "x"}, {"assignment": ASSIGNMENT}),
+    "giveFeedback": (
+        {"answerSetId": str(SUBMITTED), "text": "x"},
+        {"feedback": f"answerSet {{ {ANSWER_SET} }}", "assignment": ASSIGNMENT},
+    ),
     "reopenAssignment": ({"assignmentId": str(SUBMITTED)}, {"assignment": ASSIGNMENT}),
     "setReminders": ({**ASSIGNED, "remindDates": []}, {"assignment": ASSIGNMENT}),
     "updateSession": ({"sessionId": "1", "title": "x"}, {"session": SESSION}),

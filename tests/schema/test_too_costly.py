@@ -385,7 +385,7 @@ MISTAKES: list[tuple[str, dict[str, Any]]] = [
     ("{ sessions(frst: 1) { totalCount } }", {}),
     ("{ sessions(timeState: RUNING) { totalCount } }", {}),
     ("{ viewer { ... on Viewr { role } } }", {}),
-    ("{ viewer }", {}),
+    ("{ viewer sessions }", {}),
     ("query($s: TimeStat) { sessions(timeState: $s) { totalCount } }", {}),
     ("query($s: TimeState) { sessions(timeState: $s) { totalCount } }", {"s": "RUNING"}),
     ("mutation($i: CloseSessionInput!) { closeSession(input: $i) { session { id } } }", CLOSING),
