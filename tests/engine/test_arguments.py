@@ -298,6 +298,49 @@ def test_an_input_object_gives_the_same_result(given: Any) -> None:
     assert outcome.raised is None
 
 
+@strawberry.input(one_of=True)
+class Whom:
+    code: strawberry.Maybe[str]
+    number: strawberry.Maybe[int]
+
+
+@strawberry.input
+class Change:
+    name: strawberry.Maybe[str | None]
+    whom: Whom | None = None
+
+
+@strawberry.type
+class Changing:
+    @strawberry.field
+    def changed(self, by: Change | None = None, pages: strawberry.Maybe[int | None] = None) -> str:
+        return repr((by, pages))
+
+
+CHANGES: dict[str, tuple[dict[str, Any], bool]] = {
+    "nothing": ({}, True),
+    "no members": ({"by": {}}, True),
+    "null": ({"by": {"name": None}, "pages": None}, True),
+    "values": ({"by": {"name": "a", "whom": {"code": "x"}}, "pages": 3}, True),
+    "the other of two": ({"by": {"whom": {"number": 1}}}, True),
+    "both of two": ({"by": {"whom": {"number": 1, "code": "x"}}}, False),
+    "none of two": ({"by": {"whom": {}}}, False),
+    "null for one of two": ({"by": {"whom": {"code": None}}}, False),
+}
+
+
+@pytest.mark.parametrize(("given", "is_valid"), CHANGES.values(), ids=CHANGES.keys())
+def test_an_input_with_one_of_several_members_gives_the_same_result(
+    given: dict[str, Any], is_valid: bool
+) -> None:
+    """So does one that distinguishes null from a missing member."""
+    query = "query($by: Change, $pages: Int) { changed(by: $by, pages: $pages) }"
+
+    outcome = execute_both_with(only(Changing), query, variable_values=given)
+
+    assert (outcome.raised, not outcome.errors) == (None, is_valid)
+
+
 EQUAL_VALUES: dict[str, tuple[str, type, list[Any]]] = {
     "numbers that are equal": ("Float", float, [0.0, -0.0, 1.0]),
     "a number that is equal to true": ("JSON", JSON, [True, 1, False, 0]),

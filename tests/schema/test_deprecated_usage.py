@@ -146,7 +146,9 @@ def test_parts_of_every_kind_can_be_deprecated() -> None:
         }"""
     )
     parts = deprecated_parts(schema)
-    document = parse("query ($filters: [[Filter]]) { named { name } ... { book(filters: $filters) { name } } }")
+    document = parse(
+        "query ($filters: [[Filter]]) { named { name } ... { book(filters: $filters) { name } } }"
+    )
     [operation] = document.definitions
     assert isinstance(operation, OperationDefinitionNode)
     use = find_use(schema, parts, operation, {})

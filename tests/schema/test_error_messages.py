@@ -7,9 +7,10 @@ from tests.factories import a_world, starting_with
 
 pytestmark = starting_with(a_world)
 
-SECRET = "a secret 'found: it' value: \"x"
+SECRET = "a secret 'found: it' value: \"x\n, found: y"
 LITERAL = '"a secret"'
 SUBMIT = "mutation ($input: SubmitAnswersInput!) { submitAnswers(input: $input) { userErrors { message } } }"
+SAVE = "mutation ($input: SaveAnswersInput!) { saveAnswers(input: $input) { userErrors { message } } }"
 GIVE = "mutation ($input: GiveFeedbackInput!) { giveFeedback(input: $input) { userErrors { message } } }"
 LIST = "query ($input: TimeState) { assignments(timeState: $input) { totalCount } }"
 DATES = "mutation ($input: SetRemindersInput!) { setReminders(input: $input) { userErrors { message } } }"
@@ -43,6 +44,16 @@ BY_VARIABLE = {
         {"answerSetId": {"note": SECRET}, "text": ""},
         f"{AT} at .answerSetId: ID cannot represent value.",
     ),
+    "no 32-bit number": (
+        GIVE,
+        {"answerSetId": 1, "text": "", "score": 4711**3},
+        f"{AT} at .score: Int cannot represent non 32-bit signed integer value.",
+    ),
+    "no boolean": (
+        SAVE,
+        {"assignmentId": 1, "answers": [], "autoSave": SECRET},
+        f"{AT} at .autoSave: Boolean cannot represent a non boolean value.",
+    ),
     "no word": (LIST, SECRET, f"{AT}: Value does not exist in 'TimeState' enum."),
     "no moment": (
         DATES,
@@ -56,6 +67,13 @@ IN_THE_DOCUMENT = {
     f"{{ assignments(timeState: {LITERAL}) {{ totalCount }} }}": "Enum 'TimeState' cannot represent"
     " non-enum value.",
     f"{{ assignments(first: {LITERAL}) {{ totalCount }} }}": "Int cannot represent non-integer value.",
+    '{ assignments(first: """a\nsecret""") { totalCount } }': "Int cannot represent non-integer value.",
+    "{ assignments(first: 4711000000) { totalCount } }": "Int cannot represent non 32-bit signed integer"
+    " value.",
+    f"{{ books(isTest: {LITERAL}) {{ totalCount }} }}": "Boolean cannot represent a non boolean value.",
+    "{ book(id: 47.11) { id } }": "ID cannot represent a non-string and non-integer value.",
+    "{ submissions(since: 4711) { totalCount } }": "Expected value of type 'DateTime', but encountered error"
+    " 'a DateTime reads like 2026-11-21T09:00:00Z or 2026-11-21T10:00:00+01:00'.",
     f"{{ books({LITERAL}) {{ totalCount }} }}": "Syntax Error: Expected Name, found String.",
     "{ books(search 4711) { totalCount } }": "Syntax Error: Expected ':', found Int.",
     "{ viewer { role } } 47.11": "Syntax Error: Unexpected Float.",
