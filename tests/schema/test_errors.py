@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
+from app.db.drivers.interface import DatabaseUnavailable
 from app.db.sql import Statement, Steps
 from app.db.tables import Assignment, Session
 from tests.callers import Gateway, run_write
@@ -17,6 +18,8 @@ from tests.factories import a_world, starting_with
 from tests.schema.listening import listening
 from tests.schema.test_assign_homework import ASSIGN, homework
 from tests.schema.worlds import count, refusal, stored
+from tests.test_main import UNAVAILABLE
+from tests.test_unknown_outcomes import failing
 
 LOGGER = "care.graphql"
 
@@ -217,6 +220,38 @@ def test_an_unexpected_error_is_logged_but_not_described_in_the_response(
     assert record.levelno == logging.ERROR
     assert "book" in str(record.exc_info[1])
     assert "Traceback" in logging.Formatter().format(record)
+
+
+@starting_with(a_world)
+@pytest.mark.sqlite_only
+@pytest.mark.parametrize(
+    ("fault", "message", "code", "logged"),
+    [
+        (ValueError("a secret"), "Internal error", "INTERNAL", "fault in request r at ['one']"),
+        (DatabaseUnavailable(UNAVAILABLE), UNAVAILABLE, "OVERLOADED", f"request r: {UNAVAILABLE} (None)"),
+    ],
+)
+def test_a_field_whose_read_fails_is_logged(
+    gateway: Gateway,
+    caplog: pytest.LogCaptureFixture,
+    fault: Exception,
+    message: str,
+    code: str,
+    logged: str,
+) -> None:
+    query = {"query": '{ one: book(id: "1") { name } }'}
+
+    for _ in range(3):  # the third time prepared
+        with failing(gateway, None, fault):  # after the read of the account
+            response = gateway.as_client(1).request(
+                "POST", "/graphql", json=query, headers={"x-request-id": "r"}
+            )
+
+        extensions = {"code": code, "requestId": "r"}
+        error = {"message": message, "locations": [{"line": 1, "column": 3}], "path": ["one"]}
+        assert response.json() == {"data": {"one": None}, "errors": [{**error, "extensions": extensions}]}
+
+    assert [record.getMessage() for record in faults(caplog)] == [logged] * 3
 
 
 @starting_with(a_world)

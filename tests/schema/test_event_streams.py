@@ -186,6 +186,20 @@ def test_a_query_is_one_event_if_only_event_streams_are_accepted(caregiver: Call
         assert list(stream.events) == [("next", ROLE), ("complete", None)]
 
 
+@pytest.mark.parametrize(
+    "other", ["", ", application/json;q=0.5", ", application/graphql-response+json;q=0.5"]
+)
+def test_a_result_with_errors_is_one_event_if_event_streams_are_preferred(
+    caregiver: Caller, other: str
+) -> None:
+    query = '{ viewer { role } session(id: "99") { id } }'
+    with streaming(caregiver, query, f"text/event-stream{other}") as stream:
+        [(kind, body), end] = without_request_ids(stream)
+
+    assert (kind, body["data"], end) == ("next", {**ROLE["data"], "session": None}, ("complete", None))
+    assert [error["message"] for error in body["errors"]] == ["session not found"]
+
+
 ASSIGN = """mutation { assignHomework(input: {sessionId: "1", bookIds: ["3"],
     startDate: "2026-11-22T09:00:00Z", endDate: "2026-11-25T09:00:00Z"}) { assignments { legacyId } } }"""
 

@@ -106,7 +106,9 @@ def test_an_unknown_or_foreign_id_matches_nothing(standing: Gateway, argument: s
     }
 
 
-@pytest.mark.parametrize("text", ["", "x", "-1", global_id("Book", 1), global_id("Nothing", 1), "Session:1"])
+@pytest.mark.parametrize(
+    "text", ["", "x", "-1", "١", "1²", global_id("Book", 1), global_id("Nothing", 1), "Session:1"]
+)
 @pytest.mark.parametrize(
     ("argument", "call"),
     [

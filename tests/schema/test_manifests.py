@@ -14,7 +14,7 @@ from app.settings import Environment, Settings, SettingsError, Trust
 from tests import keys
 from tests.schema.manifest_service import OTHER, ROLE
 
-APOLLO = {
+APOLLO: dict[str, Any] = {
     "format": "apollo-persisted-query-manifest",
     "version": 1,
     "operations": [
@@ -50,7 +50,14 @@ def test_the_documented_manifests_are_read() -> None:
     assert read_manifest(as_object.encode()) == read_manifest(as_apollo.encode()) == {"role-1": ROLE}
 
 
-@pytest.mark.parametrize("manifest", [{"a": ROLE, "b": OTHER}, APOLLO])
+MANIFESTS: list[Any] = [
+    {"a": ROLE, "b": OTHER},
+    APOLLO,
+    {"format": APOLLO["format"], "operations": [*APOLLO["operations"], {"id": "a", "body": ROLE}]},
+]
+
+
+@pytest.mark.parametrize("manifest", MANIFESTS)
 def test_both_formats_are_read(tmp_path: Path, manifest: Any) -> None:
     content = json.dumps(manifest).encode()
 

@@ -26,6 +26,10 @@ BAD_WINDOWS: dict[str, tuple[dict[str, Any], str]] = {
     "a cursor that is no text": ({"after": "//79"}, NO_CURSOR),
     "a cursor with a newline": ({"after": in_base64("Session:before:3") + "\n"}, NO_CURSOR),
     "a cursor of an assignment": ({"after": in_base64("Assignment:before:3")}, NO_CURSOR),
+    "a cursor with a moment": (
+        {"after": in_base64("Session:before:3:2026-11-22T09:00:00.000000Z")},
+        NO_CURSOR,
+    ),
     "a cursor of no kind": ({"after": in_base64("before:3")}, NO_CURSOR),
     "a cursor of the other direction": ({"after": in_base64("Session:after:3")}, NO_CURSOR),
     "an id": ({"after": global_id("Session", 3)}, NO_CURSOR),

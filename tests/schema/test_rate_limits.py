@@ -156,6 +156,7 @@ def test_a_long_document_costs_more_while_it_is_not_cached(limited: Gateway) -> 
     ]
     assert rates(first, invalid)[2] == '"default";r=39;t=41'
     assert [rates(first, VIEWER.ljust(800))[index] for index in (0, 3)] == [429, "18"]
+    assert first.graphql(VIEWER.ljust(800)) == {"data": None, "errors": [REFUSAL]}
 
 
 @pytest.mark.sqlite_only
