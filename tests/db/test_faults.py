@@ -31,18 +31,25 @@ from app.db.drivers.interface import (
 UNAVAILABLE = [
     asyncpg.SerializationError("could not serialize access"),
     asyncpg.DeadlockDetectedError("deadlock detected"),
+    asyncpg.TransactionRollbackError("rolled back"),
     asyncpg.DiskFullError("no space left"),
+    asyncpg.OutOfMemoryError("out of memory"),
     asyncpg.TooManyConnectionsError("too many clients"),
     asyncpg.LockNotAvailableError("lock timeout"),
     asyncpg.PostgresIOError("could not read"),
+    asyncpg.UndefinedFileError("could not open"),
     asyncpg.IdleInTransactionSessionTimeoutError("idle in transaction"),
     TimeoutError("of a statement"),
     asyncpg.InternalServerError("failure on connection marked as essential: worker:5432"),
 ]
 LOST = [
     ConnectionResetError("reset"),
+    OSError(errno.EHOSTUNREACH, "no route to host"),
     asyncpg.ConnectionDoesNotExistError("connection was closed in the middle of operation"),
+    asyncpg.ConnectionFailureError("could not send"),
     asyncpg.AdminShutdownError("terminating connection"),
+    asyncpg.CrashShutdownError("another process crashed"),
+    asyncpg.DatabaseDroppedError("the database was dropped"),
     asyncpg.CannotConnectNowError("the database system is starting up"),
     asyncpg.ReadOnlySQLTransactionError("read-only transaction"),
     asyncpg.StatementCompletionUnknownError("unknown"),
@@ -55,6 +62,8 @@ BUGS = [
     asyncpg.UniqueViolationError("duplicate key"),
     asyncpg.UndefinedColumnError("no such column"),
     asyncpg.InterfaceError("cannot perform operation: another operation is in progress"),
+    asyncpg.DataError("invalid input: the enclosing text"),  # a subclass of InterfaceError
+    asyncpg.RaiseError("postmaster was shut down"),
     asyncpg.InternalServerError("cache lookup failed"),
     ValueError("of Python"),
 ]
@@ -100,6 +109,12 @@ def test_the_reason_of_a_fault_is_that_of_the_database(fault: DatabaseUnavailabl
     assert reason_of(fault) == reason
 
 
+def certificate(reason: str) -> ssl.SSLCertVerificationError:
+    fault = ssl.SSLCertVerificationError("certificate verify failed (_ssl.c:1000)")
+    fault.verify_message = reason
+    return fault
+
+
 REFUSED = "refuses connections (check the port, and that PostgreSQL runs and listens there)"
 REASONS = {
     socket.gaierror("Name or service not known"): (
@@ -110,6 +125,15 @@ REASONS = {
     OSError(
         f"Multiple exceptions: [Errno {errno.ECONNREFUSED}] one, [Errno {errno.ECONNREFUSED}] two"
     ): REFUSED,
+    certificate("self-signed certificate"): (
+        "has a certificate that is not valid: self-signed certificate (check sslrootcert)"
+    ),
+    asyncpg.InvalidPasswordError("password authentication failed"): (
+        "rejects the user or the password (only this user may have access to the file of PGPASSFILE)"
+    ),
+    asyncpg.InvalidAuthorizationSpecificationError("no entry in pg_hba.conf"): (
+        "cannot be used: no entry in pg_hba.conf"
+    ),
     asyncpg.TooManyConnectionsError("too many clients"): "cannot be used: too many clients",
     FileNotFoundError(errno.ENOENT, "No such file", "root.pem"): "cannot be used: No such file: root.pem",
 }
@@ -124,12 +148,17 @@ HOSTS = {
     ConnectionRefusedError("refused"): True,
     TimeoutError("silent"): True,
     socket.gaierror("not known"): True,
+    OSError(errno.EHOSTUNREACH, "no route to host"): True,
+    asyncpg.ConnectionDoesNotExistError("connection was closed in the middle of operation"): True,
     asyncpg.CannotConnectNowError("starting up"): True,
+    asyncpg.AdminShutdownError("terminating connection"): True,
     asyncpg.TooManyConnectionsError("too many clients"): True,
+    asyncpg.OutOfMemoryError("out of memory"): True,
     asyncpg.InternalClientError("cannot switch to state"): True,
     PermissionError("a key file"): False,
     ssl.SSLCertVerificationError("a certificate"): False,
     ConnectionError("PostgreSQL server at host rejected SSL upgrade"): False,
+    ssl.SSLError("a record"): False,
     asyncpg.InvalidPasswordError("password"): False,
     asyncpg.InvalidCatalogNameError("no such database"): False,
 }
@@ -173,9 +202,8 @@ def test_each_host_of_an_address_has_its_own_name() -> None:
         ("[::1]:5432", "postgresql://care:a%40b@[::1]/care?sslmode=require"),
         ("[::1]:5433", "postgresql://care:a%40b@[::1]:5433/care?sslmode=require"),
     ]
-    assert [name for name, _ in addresses_of("postgresql:///care?host=/run/postgresql")] == [
-        "/run/postgresql"
-    ]
+    for query, name in (("host=/run/postgresql", "/run/postgresql"), ("host=/one&host=/two", "/two")):
+        assert [each for each, _ in addresses_of(f"postgresql:///care?{query}")] == [name]
     assert [name for name, _ in addresses_of("postgresql:///care")] == ["the default host"]
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from app.db.drivers.connections import OTHER_DATA, Primary, look_at_each_host
 from app.db.drivers.factory import open_database
-from app.db.drivers.hosts import Host, asyncpg, connect_to_host
+from app.db.drivers.hosts import UNIDENTIFIED, Host, Server, asyncpg, connect_to_host
 from app.db.drivers.interface import Database, DatabaseError, DatabaseUnavailable, OutcomeUnknown, reason_of
 from app.db.drivers.watching import look, watch_hosts
 from app.db.sql import Bulk, Steps
@@ -93,6 +93,80 @@ def test_one_connection_to_a_further_host_stays_open_while_it_is_watched(
         await asyncio.wait([watching])
         await wait_for(1)
         await connection.close()
+
+    asyncio.run(use())
+
+
+def test_a_cancelled_attempt_leaves_no_connection(
+    database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    connections: asyncio.Queue[Any] = asyncio.Queue()
+
+    async def identify(connection: Any) -> Server:
+        connections.put_nowait(connection)
+        await asyncio.Event().wait()
+        return UNIDENTIFIED
+
+    monkeypatch.setattr("app.db.drivers.hosts.identify", identify)
+
+    async def use() -> bool:
+        connecting = asyncio.create_task(connect_to_host("host", database_url, PATIENCE))
+        connection = await connections.get()
+        connecting.cancel()
+        await asyncio.wait([connecting])
+        return bool(connection.is_closed())
+
+    assert asyncio.run(use())
+
+
+def test_a_host_that_can_be_identified_is_used_beside_one_that_cannot(database_url: str) -> None:
+    async def use() -> list[str]:
+        found, used = [await connect_to_host("one", database_url, PATIENCE) for _ in range(2)], []
+        unidentified = found[0]._replace(name="unidentified", server=UNIDENTIFIED)
+        for hosts in ([unidentified, found[1]], [found[1], unidentified], [unidentified, unidentified]):
+            used.append(Primary(database_url).choose(hosts).name)
+        for host in found:
+            await host.connection.close()
+        return used
+
+    assert asyncio.run(use()) == ["one", "one", "unidentified"]
+
+
+def test_a_standby_that_is_promoted_while_it_is_watched_is_used(
+    database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Until then the connection to it stays open, and is replaced if it fails."""
+
+    async def use() -> None:
+        primary = Primary(database_url)
+        [(_, address)] = primary.addresses
+        former = await primary.connect()
+        assert primary.server is not None
+        responses: Iterator[Any] = iter(
+            (OSError(), OSError(), primary.server, primary.server._replace(timeline=99))
+        )
+
+        async def identify(_: Any) -> Server:
+            response = next(responses)
+            if isinstance(response, OSError):
+                raise response
+            return response
+
+        async def look_again(standby: Host, address: str = address) -> Host:
+            return await look(primary, standby, address, lambda: [])
+
+        first = await look_again(Host("standby"))
+        monkeypatch.setattr("app.db.drivers.watching.identify", identify)
+        second = await look_again(first)
+        assert (first.connection.is_closed(), second.connection.is_closed()) == (True, False)
+        without_file = await look_again(second, f"{address}?sslmode=require&sslcert=/nowhere/care.pem")
+        assert (second.connection.is_closed(), without_file.connection) == (True, None)
+        assert without_file.fault.endswith("which cannot be read: no such file or directory")
+        third = await look_again(await look_again(Host("standby")))
+        assert (primary.host != "standby", third.connection.is_closed()) == (True, False)
+        assert await look_again(third) == Host("standby")
+        assert (primary.host, primary.server.timeline) == ("standby", 99)
+        assert (former.is_closed(), third.connection.is_closed()) == (True, True)
 
     asyncio.run(use())
 

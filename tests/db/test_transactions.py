@@ -26,6 +26,7 @@ from tests.db.small_steps import (
     sql,
     with_database,
 )
+from tests.patience import PATIENCE
 from tests.postgres import drop_database
 
 
@@ -390,5 +391,13 @@ def test_an_old_server_is_rejected(database_url: str, monkeypatch: pytest.Monkey
 
     monkeypatch.setattr("app.db.drivers.connections.OLDEST_POSTGRES", 99)
 
-    with pytest.raises(DatabaseError, match=r"^PostgreSQL \d+\.\d+ is too old; 99 or newer is needed$"):
-        asyncio.run(open_database(database_url))
+    open_connections = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()"
+
+    async def use() -> None:
+        with pytest.raises(DatabaseError, match=r"^PostgreSQL \d+\.\d+ is too old; 99 or newer is needed$"):
+            await open_database(database_url)
+        async with asyncio.timeout(PATIENCE):
+            while await asyncio.to_thread(raw.run, database_url, open_connections) != [(1,)]:  # its own
+                pass
+
+    asyncio.run(use())

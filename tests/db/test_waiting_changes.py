@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
-from app.db.drivers.interface import Database, DatabaseUnavailable
+from app.db.drivers.interface import Database, DatabaseUnavailable, reason_of
 from app.db.sql import NUMBER, FastPath, OnlyStatement, Statement, Steps
 from app.http import health
 from app.settings import Settings
@@ -239,6 +239,32 @@ def test_commits_that_may_wait_are_counted_until_none_does(
         return bool(db.has_unconfirmed)
 
     assert with_database(database_url, use) is False
+    assert modules(database_url) == ["one"]
+
+
+@pytest.mark.parametrize("change", [partial(adding, "one"), adding_alone, adding_on_fast_path])
+def test_changes_are_rejected_while_commits_wait(
+    database_url: str, monkeypatch: pytest.MonkeyPatch, change: Callable[[], Steps[Any]]
+) -> None:
+    """A commit that has just begun may not have to wait for long."""
+    from app.db.drivers import postgres
+
+    def waiting(seconds: float) -> Steps[tuple[int, float]]:
+        yield from ()
+        return 1, seconds
+
+    async def use(db: Any) -> list[Any]:
+        db.has_unconfirmed = True
+        made: list[Any] = []
+        for seconds in (0.6, 0.6, 0.5):
+            monkeypatch.setattr(postgres, "reading_waiting_commits", partial(waiting, seconds))
+            made += await asyncio.gather(db.write(change()), return_exceptions=True)
+        return made
+
+    *rejected, made = with_database(database_url, use)
+
+    assert [reason_of(each) for each in rejected] == ["earlier changes wait for a synchronous standby"] * 2
+    assert not isinstance(made, Exception)
     assert modules(database_url) == ["one"]
 
 
