@@ -38,7 +38,11 @@ def put_random_world(url: str, seed: int = 20261121, is_damaged: bool = True, is
     load(url, records(Random(seed)))
     if is_moved:
         raw.run(
-            url, *submissions(Random(seed + 3)), *feedbacks(Random(seed + 1)), *withdrawals(Random(seed + 4))
+            url,
+            *submissions(Random(seed + 3)),
+            *feedbacks(Random(seed + 1)),
+            *withdrawals(Random(seed + 4)),
+            *ORDERS,
         )
     if is_damaged:
         raw.run(url, *damages(Random(seed + 2)))
@@ -98,6 +102,16 @@ def feedbacks(rng: Random) -> Iterator[str]:
 def withdrawals(rng: Random) -> Iterator[str]:
     for number in rng.sample(range(1, ASSIGNMENTS + 1), 8):
         yield f"UPDATE assignment SET withdraw_date = assign_date WHERE id = {number}"
+
+
+# Orders that differ from that of the ids. Reminders at the same moment are stored from the last to the first.
+ORDERS = (
+    "UPDATE question SET position = 9 - position WHERE book_id % 2 = 1",
+    *(
+        f"UPDATE reminder SET remind_date = (SELECT max(remind_date) FROM reminder) WHERE id = {number}"
+        for number in range(60, 0, -2)
+    ),
+)
 
 
 def damages(rng: Random) -> Iterator[str]:

@@ -11,7 +11,7 @@ import pytest
 
 from app.db.drivers.batches import BatchItem
 from app.db.drivers.fair_turns import CALLER, FairThreads, FairTurns, Waiter
-from app.db.drivers.interface import DatabaseUnavailable
+from app.db.drivers.interface import DatabaseUnavailable, OutcomeUnknown
 from app.db.drivers.postgres import WORKER
 from tests.patience import PATIENCE
 
@@ -113,6 +113,26 @@ def test_a_cancelled_request_whose_statement_another_request_runs_gives_no_turn_
         waiting.cancel()
         await asyncio.wait([waiting])
         assert (waiting.cancelled(), turns.free) == (True, 0)
+
+    run(main)
+
+
+@pytest.mark.parametrize("is_change", [False, True], ids=["read", "change"])
+@pytest.mark.parametrize("is_taken", [False, True], ids=["not taken", "taken"])
+def test_only_a_change_that_a_batch_has_taken_may_have_been_made_after_its_time(
+    is_change: bool, is_taken: bool
+) -> None:
+    turns, item = FairTurns(0), BatchItem("A", is_change=is_change)
+
+    async def main() -> None:
+        waiting = asyncio.create_task(turns.acquire(item))
+        await asyncio.sleep(0)
+        assert turns.take("A", 8 if is_taken else 0) == [item] * is_taken
+        item.time_out()
+        item.complete([])  # too late
+        with pytest.raises(DatabaseUnavailable) as rejected:
+            await waiting
+        assert (rejected.type is OutcomeUnknown) == (is_taken and is_change)
 
     run(main)
 

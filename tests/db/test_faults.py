@@ -62,7 +62,7 @@ BUGS = [
     asyncpg.UniqueViolationError("duplicate key"),
     asyncpg.UndefinedColumnError("no such column"),
     asyncpg.InterfaceError("cannot perform operation: another operation is in progress"),
-    asyncpg.DataError("invalid input: the enclosing text"),  # a subclass of InterfaceError
+    asyncpg.exceptions._base.DataError("invalid input for query argument $1: 'disclosed'"),
     asyncpg.RaiseError("postmaster was shut down"),
     asyncpg.InternalServerError("cache lookup failed"),
     ValueError("of Python"),

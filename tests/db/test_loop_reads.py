@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from app.db.drivers.interface import Database, DatabaseUnavailable, sqlite_path
-from app.db.drivers.sqlite import BUSY_SECONDS, STEPS_BETWEEN_CHECKS, Reader, connect_sqlite
-from app.db.sql import Steps
+from app.db.drivers.sqlite import BUSY_SECONDS, STEPS_BETWEEN_CHECKS, Reader, connect_sqlite, run_on_sqlite
+from app.db.sql import Step, Steps
 from app.telemetry import counters
 from tests.db import raw
 from tests.db.small_steps import COUNT_MODULES, Broken, adding, counting, sql, with_database
@@ -350,6 +350,26 @@ def test_a_read_waits_for_a_lock_in_a_thread(database_url: str, loop_read_ms: in
         assert await db.read(counting()) == 1
 
     with_database(database_url, use, loop_read_ms=loop_read_ms)
+
+
+@pytest.mark.parametrize("code", ["SQLITE_INTERRUPT", "SQLITE_BUSY", "SQLITE_BUSY_RECOVERY"])
+def test_a_read_that_finds_a_lock_continues_in_a_thread(
+    database_url: str, monkeypatch: pytest.MonkeyPatch, code: str
+) -> None:
+    """As when another process restores the write-ahead log of one that was killed."""
+    fault = sqlite3.OperationalError(code)
+    fault.sqlite_errorcode = getattr(sqlite3, code)
+
+    def run(connection: sqlite3.Connection | sqlite3.Cursor, step: Step) -> list[Any]:
+        if isinstance(connection, sqlite3.Cursor):  # of the event loop
+            raise fault
+        return run_on_sqlite(connection, step)
+
+    async def use(db: Database) -> int:
+        monkeypatch.setattr("app.db.drivers.sqlite.run_on_sqlite", run)
+        return await db.read(counting())
+
+    assert with_database(database_url, use, loop_read_ms=60_000) == 0
 
 
 def test_only_the_loop_does_not_wait_for_a_lock(database_url: str) -> None:

@@ -97,9 +97,7 @@ def test_one_connection_to_a_further_host_stays_open_while_it_is_watched(
     asyncio.run(use())
 
 
-def test_a_cancelled_attempt_leaves_no_connection(
-    database_url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_cancelled_attempt_leaves_no_connection(database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     connections: asyncio.Queue[Any] = asyncio.Queue()
 
     async def identify(connection: Any) -> Server:

@@ -4,11 +4,12 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 
 from app.db.reader import document, levels, plan_cache
+from app.db.reader.entities import ENTITIES
 from app.db.reader.plan_cache import PlanCache
 from app.db.reader.plans import JOINS_PER_STATEMENT
 from app.db.reader.reads import CountedBy, get_rows, list_rows
 from app.db.reader.selection import AccessScope, Link, PageRequest, Selection
-from app.db.tables import Assignment
+from app.db.tables import AnswerSet, Assignment, Book, Client, Session, Table
 from tests.db.conftest import OpenWorld
 from tests.db.random_world import ASSIGNMENTS
 from tests.db.selections import ReadRequest, read_requests
@@ -81,6 +82,18 @@ def test_several_links_of_a_row_continue_in_another_statement(world: OpenWorld, 
     page = world.read(list_rows(Assignment, access, ALL, selection))
 
     expected = SimpleReader(world.plain, access).list_rows(Assignment, ALL, lambda _: True, selection)
+    assert typed(as_plain(page, selection)) == typed(expected)
+
+
+@pytest.mark.parametrize("viewer", VIEWERS)
+@pytest.mark.parametrize("table", [Assignment, Session, Book, AnswerSet, Client])
+def test_linked_rows_are_in_the_order_of_their_link(world: OpenWorld, viewer: str, table: Table) -> None:
+    access, ids = VIEWERS[viewer], Selection(frozenset({"id"}))
+    selection = Selection(frozenset(), tuple(Link(name, ids) for name in ENTITIES[table].links))
+
+    page = world.read(list_rows(table, access, ALL, selection))
+
+    expected = SimpleReader(world.plain, access).list_rows(table, ALL, lambda _: True, selection)
     assert typed(as_plain(page, selection)) == typed(expected)
 
 
