@@ -107,6 +107,7 @@ def withdrawals(rng: Random) -> Iterator[str]:
 # Orders that differ from that of the ids. Reminders at the same moment are stored from the last to the first.
 ORDERS = (
     "UPDATE question SET position = 9 - position WHERE book_id % 2 = 1",
+    "UPDATE answer_set SET attempt = 999 - id WHERE save_type = 'FINAL' AND assignment_id % 2 = 1",
     *(
         f"UPDATE reminder SET remind_date = (SELECT max(remind_date) FROM reminder) WHERE id = {number}"
         for number in range(60, 0, -2)

@@ -208,10 +208,14 @@ def submit_for(threads: FairThreads, caller: str, done: list[str]) -> Future[Non
     return threads.submit(partial(done.append, caller))
 
 
-def test_a_fault_in_a_thread_reaches_its_caller() -> None:
+@pytest.mark.parametrize("fault", [ValueError(), SystemExit()], ids=repr)
+def test_a_fault_in_a_thread_reaches_its_caller(fault: BaseException) -> None:
     threads = FairThreads(1, "test")
 
-    submitted = threads.submit(partial(int, "x"))
+    def fail() -> None:
+        raise fault
+
+    submitted = [threads.submit(work) for work in (fail, list)]
     threads.shutdown()
 
-    assert isinstance(submitted.exception(), ValueError)
+    assert (submitted[0].exception(0), submitted[1].result(0)) == (fault, [])

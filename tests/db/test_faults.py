@@ -1,16 +1,19 @@
 """What an error of asyncpg means: the database is unavailable, the server is lost, or it is a bug. And for a
 host that cannot be used: whether a later attempt may succeed."""
 
+import asyncio
 import errno
 import socket
 import sqlite3
 import ssl
+from typing import Any
 
 import pytest
 
-from app.db.drivers.connections import Primary
+from app.db.drivers.connections import ACQUIRE_SECONDS, Primary, leads_through_pooler
 from app.db.drivers.faults import is_lost, is_unavailable
 from app.db.drivers.hosts import (
+    NEEDS_NEWER_POOLER,
     Host,
     Server,
     addresses_of,
@@ -226,3 +229,49 @@ def test_a_promoted_standby_of_the_same_system_follows_the_server_in_use(
 ) -> None:
     assert (server.has_data_of(IN_USE), server.follows(IN_USE)) == (has_its_data, follows)
     assert (server.has_data_of(None), server.follows(None)) == (False, True)
+
+
+@pytest.mark.parametrize("hosts", ["one", "one,two", "one,two,three"])
+def test_all_hosts_together_take_less_time_than_a_request_waits(hosts: str) -> None:
+    primary = Primary(f"postgresql://care@{hosts}/care")
+
+    assert primary.seconds * len(primary.addresses) < ACQUIRE_SECONDS
+
+
+class Session:
+    """The session of a server, with its process and the names of its prepared statements."""
+
+    def __init__(self, process: int, *names: str, fault: Exception | None = None) -> None:
+        self.process, self.names, self.fault = process, names, fault
+
+    def get_server_pid(self) -> int:
+        return 7  # of the server, or a number of the pooler
+
+    async def fetch(self, _: str) -> list[tuple[int, str]]:
+        if self.fault:
+            raise self.fault
+        return [(self.process, name) for name in self.names]
+
+
+@pytest.mark.parametrize(
+    ("session", "expected"),
+    [
+        (Session(7, "__asyncpg_stmt_1__"), False),
+        (Session(9, "PGBOUNCER_1"), True),
+        (Session(9, "of a former pooler", "PGBOUNCER_1"), True),
+        (Session(9, "__asyncpg_stmt_1__"), NEEDS_NEWER_POOLER),
+        (Session(9), NEEDS_NEWER_POOLER),
+        (Session(9, fault=asyncpg.InvalidSQLStatementNameError("does not exist")), NEEDS_NEWER_POOLER),
+        (Session(9, fault=asyncpg.DuplicatePreparedStatementError("exists")), NEEDS_NEWER_POOLER),
+    ],
+    ids=["none", "newer", "newer, in place of another", "older", "other process", "not found", "found twice"],
+)
+def test_a_pooler_that_keeps_the_names_of_prepared_statements_is_rejected(
+    session: Any, expected: bool | str
+) -> None:
+    try:
+        found: bool | str = asyncio.run(leads_through_pooler(session))
+    except DatabaseError as error:
+        found = str(error).removeprefix("the PostgreSQL database cannot be opened: ")
+
+    assert found == expected

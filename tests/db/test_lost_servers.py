@@ -130,6 +130,22 @@ def test_a_host_that_can_be_identified_is_used_beside_one_that_cannot(database_u
     assert asyncio.run(use()) == ["one", "one", "unidentified"]
 
 
+@pytest.mark.parametrize("code", ["42501", "0A000"], ids=["without the privilege", "not supported"])
+def test_a_server_that_cannot_be_identified_is_used(
+    database_url: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, code: str
+) -> None:
+    caplog.set_level("INFO")
+    identify = f"DO $$ BEGIN RAISE EXCEPTION USING ERRCODE = '{code}'; END $$"
+    monkeypatch.setattr("app.db.drivers.hosts.IDENTIFY", identify)
+
+    async def use(db: Database) -> int:
+        found = await asyncio.gather(*(db.read(counting()) for _ in range(3)))
+        return sum(found)
+
+    assert with_database(database_url, use) == 0
+    assert [message.rpartition(", ")[2] for message in caplog.messages] == ["timeline unknown"]
+
+
 def test_a_standby_that_is_promoted_while_it_is_watched_is_used(
     database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
