@@ -96,6 +96,7 @@ def test_migrate_does_not_change_a_file_that_is_no_database(command: Command, tm
             for unescaped in "/?#"
         ),
         ("sqlite:////srv/care/care.db", "/srv/care/care.db"),
+        ("sqlite:///var/care.db", str(Path("var/care.db").absolute())),
     ],
 )
 def test_the_location_of_a_database_has_no_user_and_password(url: str, place: str) -> None:

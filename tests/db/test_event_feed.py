@@ -14,12 +14,12 @@ from sqlalchemy import select
 from app.db.drivers.event_feed import Notify, event_feed_of, follow_postgres, rely_on_polling
 from app.db.drivers.factory import open_database
 from app.db.drivers.interface import DatabaseUnavailable
-from app.db.sql import NUMBER, FastPath, Statement, id_parameter, selecting
+from app.db.sql import NUMBER, FastPath, Statement, Together, id_parameter, selecting
 from app.db.statements.dispatch import INSERT_REMINDER_EVENTS
 from app.db.statements.events import INSERT_ASSIGNMENT_EVENTS, INSERT_SESSION_EVENTS
 from app.db.tables import Actor, EventKind
 from tests.db import raw
-from tests.db.small_steps import with_database
+from tests.db.small_steps import add_module, with_database
 from tests.factories import NOW, a_world, starting_with
 from tests.postgres import free_ports
 
@@ -100,6 +100,22 @@ def test_events_of_sessions_and_reminders_are_notified(url: str) -> None:
 
     # PostgreSQL announces events that may be of several clients without their client.
     assert asyncio.run(run()) == [[(1, 1)], [(1, 1)] if url.startswith("sqlite:") else None]
+
+
+def test_all_events_of_changes_that_are_made_together_are_notified(url: str) -> None:
+    def inserting() -> Any:
+        [of_first], [of_second] = inserting_events(1, 1, 1, [2]), inserting_events(1, 2, 4, [4])
+        yield Together((of_first, of_second, (add_module("without events"), {})))
+
+    async def run() -> list[Any]:
+        async with followed(url) as (db, notifications, _):
+            await db.write(inserting())
+            found: list[Any] = []
+            while len(found) < 2:
+                found += await soon(notifications.get())
+            return found
+
+    assert asyncio.run(run()) == [(1, 1), (1, 2)]
 
 
 @pytest.mark.parametrize("kind", ["postgresql"], indirect=True)

@@ -14,6 +14,7 @@ from app.db.drivers.group_commit import UNSYNCED
 from app.db.drivers.interface import Database, DatabaseUnavailable, OutcomeUnknown, reason_of, sqlite_path
 from app.db.drivers.sqlite import SqliteDatabase
 from app.db.sql import Steps, selecting
+from app.telemetry import counters
 from tests.db import raw
 from tests.db.small_steps import (
     COUNT_MODULES,
@@ -93,6 +94,21 @@ def test_a_group_has_64_writes_at_most(database_url: str) -> None:
 
     assert seen == [(number, 0 if number <= 64 else 64) for number in range(1, 71)]
     assert modules(database_url) == names
+
+
+def test_the_writes_of_each_commit_are_counted(database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first one, the one that keeps the thread busy, and a group."""
+    committed, commits = counters.Histogram(counters.SIZES), counters.Histogram()
+    monkeypatch.setattr(counters, "committed", committed)
+    monkeypatch.setattr(counters, "commits", commits)
+
+    async def use(db: Database) -> None:
+        await db.write(adding("a"))
+        await write_together(db, adding("b"), adding_and_failing(Broken()), adding("c"))
+
+    with_database(database_url, use)
+
+    assert (committed.sum, committed.counts[:3], sum(commits.counts)) == (5, [2, 0, 1], 3)
 
 
 def test_an_error_of_one_write_of_a_group_fails_that_write_alone(database_url: str) -> None:
