@@ -11,7 +11,7 @@ from app.db.reader.reads import CountedBy, get_rows, list_rows
 from app.db.reader.selection import AccessScope, Link, PageRequest, Selection
 from app.db.tables import AnswerSet, Assignment, Book, Client, Feedback, Reminder, Session, Table
 from tests.db.conftest import OpenWorld
-from tests.db.random_world import ASSIGNMENTS
+from tests.db.random_world import ASSIGNMENTS, CAREGIVERS
 from tests.db.selections import ReadRequest, read_requests
 from tests.db.simple_reader import SimpleReader, as_plain, typed
 from tests.factories import NOW
@@ -97,6 +97,23 @@ def test_linked_rows_are_in_the_order_of_their_link(
 
     expected = SimpleReader(world.plain, access).list_rows(table, ALL, lambda _: True, selection)
     assert typed(as_plain(page, selection)) == typed(expected)
+
+
+@pytest.mark.parametrize("first", [2, ASSIGNMENTS])
+def test_the_answer_sets_on_the_page_are_noted_for_the_audit_log(world: OpenWorld, first: int) -> None:
+    """Some feedback has an answer set of another relationship, which is not read."""
+    selection = Selection(frozenset({"id"}), (Link("answer_set", Selection(frozenset({"id", "answers"}))),))
+    linked = []
+    for caregiver in range(1, CAREGIVERS + 1):
+        access = AccessScope(NOW, caregiver=caregiver)
+
+        page = world.read(list_rows(Feedback, access, PageRequest(first=first), selection))
+
+        found = [row.answer_set for row in page.rows]
+        assert sorted(access.shown) == sorted(each.id for each in found if each)
+        assert {each[0] for each in access.shown.values()} <= {caregiver}
+        linked += found
+    assert any(linked) and None in linked
 
 
 @pytest.mark.parametrize("kind", ["postgresql"], indirect=True)
