@@ -6,6 +6,8 @@ import errno
 import socket
 import sqlite3
 import ssl
+from contextlib import closing
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -19,6 +21,7 @@ from app.db.drivers.hosts import (
     addresses_of,
     asyncpg,
     is_away,
+    notice_silence,
     reason_of_fault,
     reject_unreadable_files,
 )
@@ -275,3 +278,21 @@ def test_a_pooler_that_keeps_the_names_of_prepared_statements_is_rejected(
         found = str(error).removeprefix("the PostgreSQL database cannot be opened: ")
 
     assert found == expected
+
+
+@pytest.mark.parametrize("is_linux", [True, False])
+@pytest.mark.parametrize("family", [socket.AF_UNIX, socket.AF_INET])
+def test_only_connections_over_tcp_have_its_options(
+    monkeypatch: pytest.MonkeyPatch, family: socket.AddressFamily, is_linux: bool
+) -> None:
+    """Other systems have no option for the time without an acknowledgement."""
+    has_options = is_linux and hasattr(socket, "TCP_USER_TIMEOUT") and family is not socket.AF_UNIX
+    if not is_linux:
+        monkeypatch.delattr(socket, "TCP_USER_TIMEOUT", raising=False)
+    with closing(socket.socket(family)) as of_connection:
+        transport = SimpleNamespace(get_extra_info=lambda _: of_connection)
+
+        notice_silence(SimpleNamespace(_transport=transport))
+
+        is_checked = of_connection.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
+    assert bool(is_checked) == has_options

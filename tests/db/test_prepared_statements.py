@@ -11,8 +11,8 @@ LENGTH = 3000
 KEPT = sql("SELECT statement FROM pg_prepared_statements ORDER BY prepare_time, name")
 
 
-def long_statement(number: int, length: int = LENGTH) -> Statement:
-    return sql(f"SELECT {number} WHERE '' <> '{'x' * length}'")
+def long_statement(number: int) -> Statement:
+    return sql(f"SELECT {number} WHERE '' <> '{'x' * LENGTH}'")
 
 
 def texts_after(*statements: Statement) -> Steps[list[str]]:
@@ -32,17 +32,3 @@ def test_the_oldest_statements_are_dropped_above_the_limit(database_url: str) ->
     assert MAX_STATEMENT_TEXT - LENGTH < sum(map(len, kept)) <= MAX_STATEMENT_TEXT + LENGTH
     assert numbers == list(range(60 - len(numbers), 60))
     assert 15 < len(numbers) < 25
-
-
-@pytest.mark.parametrize("kind", ["postgresql"], indirect=True)
-def test_a_long_statement_replaces_several_others(database_url: str) -> None:
-    """asyncpg keeps a hundred statements at most."""
-    statements = [*(long_statement(number, 600) for number in range(95)), long_statement(95, 4 * LENGTH)]
-
-    async def use(db: Database) -> list[str]:
-        return await db.read(texts_after(*statements))
-
-    kept = with_database(database_url, use)
-
-    assert sum(map(len, kept)) <= MAX_STATEMENT_TEXT + LENGTH
-    assert [text for text in kept if len(text) > LENGTH] == [statements[-1].for_("postgresql").sql]
