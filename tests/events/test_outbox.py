@@ -103,3 +103,38 @@ def test_a_full_batch_is_followed_by_the_next_unless_all_of_it_fails(
 
     asyncio.run(on_database(care.settings.database, run))
     assert results == [goes_on]
+
+
+@pytest.mark.sqlite_only
+@pytest.mark.parametrize("table", ["reminder", "event"])
+def test_a_full_batch_of_which_a_part_fails_is_followed_by_the_next(
+    care: Care, monkeypatch: pytest.MonkeyPatch, table: str
+) -> None:
+    """A batch has two rows here, and the one of caregiver 2 is damaged."""
+    if table == "reminder":
+        care.rows("UPDATE reminder SET caregiver_id = 2 WHERE id = 1")
+    else:
+        care.rows("UPDATE reminder SET state = 'SKIPPED'")
+        care.rows(
+            "INSERT INTO event (caregiver_id, client_id, kind, session_id, moment)"
+            " SELECT id, 1, 'ASSIGNED', 1, '2026-11-20T06:30:00.000000Z' FROM caregiver WHERE id < 3"
+        )
+    care.rows(damage(table).replace("BEGIN", "WHEN NEW.caregiver_id = 2 BEGIN"))
+    monkeypatch.setattr(outbox, "SEARCH_LIMIT", 2)
+    results = []
+
+    async def run(db: Database) -> None:
+        results.append(await process_outbox(db, False, NOW + DAY))
+
+    asyncio.run(on_database(care.settings.database, run))
+    assert results == [True]
+
+
+@pytest.mark.parametrize("count", [1, 99, 100, 101, 200, 201])
+def test_rows_are_processed_by_caregiver_in_batches_of_a_hundred(count: int) -> None:
+    found = [(caregiver, id) for id in range(count, 0, -1) for caregiver in (2, 1)]
+
+    batches = list(outbox.batches_of(found))
+
+    expected = [range(at, min(at + 100, count + 1)) for at in range(1, count + 1, 100)]
+    assert batches == [(caregiver, list(ids)) for caregiver in (1, 2) for ids in expected]

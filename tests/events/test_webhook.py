@@ -1,15 +1,17 @@
 """An unsafe webhook, or one without a secret, is rejected with a message that contains no secret."""
 
 import base64
+from datetime import timedelta
 
 import pytest
 from click.testing import CliRunner
 
 from app.cli import main
-from app.events.webhook import BAD_SECRET, BAD_URL, open_webhook
+from app.events.webhook import BAD_SECRET, BAD_URL, headers_of, open_webhook
 from app.main import create_app
 from app.settings import Settings, SettingsError
 from tests.events.receiver import OTHER_SECRET, SECRET
+from tests.factories import NOW
 
 URL = "https://example.test/hooks/care"
 
@@ -51,9 +53,12 @@ def test_a_safe_address_is_accepted(url: str) -> None:
         "https://example.test:port/",
         "https://example.test:99999/",
         "https://mara:hunter2@example.test/",
+        "https://:hunter2@example.test/",
+        "https://@example.test/",
         "https://example.test/#part",
         "https://example.test/a b",
-        "https://example.test/a\r\nx-more: 1",
+        "https://example.test/a\r\nx-more:1",
+        "https://example.test/a\x7f",
         "https://example.test/für",
         "https://" + "a" * 64 + ".test/",
         "https://[::1/",
@@ -96,6 +101,15 @@ def test_an_invalid_secret_is_rejected(secret: str) -> None:
 def test_a_webhook_needs_a_secret(secret: str) -> None:
     with pytest.raises(SettingsError, match=r"^CARE_WEBHOOK_URL needs a CARE_WEBHOOK_SECRET to sign with$"):
         open_webhook(Settings(webhook_url=URL, webhook_secret=secret))
+
+
+def test_the_timestamp_of_a_request_is_never_in_the_future() -> None:
+    webhook = open_webhook(Settings(webhook_url=URL, webhook_secret=SECRET))
+    assert webhook is not None
+
+    headers = headers_of(webhook, 7, b"{}", NOW + timedelta(milliseconds=999))
+
+    assert headers["webhook-timestamp"] == str(int(NOW.timestamp()))
 
 
 def test_without_an_address_there_is_no_webhook() -> None:

@@ -1,6 +1,7 @@
 """Every response of a receiver, and every failure to reach it, becomes a result of one to three words."""
 
 import asyncio
+import errno
 import socket
 import ssl
 import threading
@@ -58,6 +59,7 @@ ANSWERS = {
     "accepted": (b"HTTP/1.1 200 OK\r\n\r\n", True, PostResult("200", True)),
     "an old server": (b"HTTP/1.0 202 Accepted\r\n\r\n", True, PostResult("202", True)),
     "without a phrase": (b"HTTP/1.1 204\r\n\r\n", True, PostResult("204", True)),
+    "without a phrase, with headers": (b"HTTP/1.1 204\r\nx: y\r\n\r\n", True, PostResult("204", True)),
     "a body without an end": (b"HTTP/1.1 200 OK\r\n\r\n" + b"x" * 100_000, False, PostResult("200", True)),
     "something before": (b"HTTP/1.1 103 Hints\r\n\r\nHTTP/1.1 500 No\r\n\r\n", True, PostResult("500")),
     "many before": (CONTINUE * MAX_INTERIM + b"HTTP/1.1 200 OK\r\n\r\n", True, PostResult("200", True)),
@@ -76,6 +78,8 @@ ANSWERS = {
     "a redirect": (b"HTTP/1.1 302 Found\r\nlocation: http://127.0.0.1:1/\r\n\r\n", True, PostResult("302")),
     "no HTTP": (b"220 mail.example.test ESMTP\r\n\r\n", True, PostResult("no HTTP")),
     "no such status": (b"HTTP/1.1 999 What\r\n\r\n", True, PostResult("no HTTP")),
+    "a long status": (b"HTTP/1.1 2000 OK\r\n\r\n", True, PostResult("no HTTP")),
+    "another version": (b"HTTP/1.2 200 OK\r\n\r\n", True, PostResult("no HTTP")),
     "a head without an end": (b"HTTP/1.1 200 OK\r\nx: " + b"x" * 200_000, False, PostResult("no HTTP")),
     "nothing": (b"", True, PostResult("connection closed")),
     "half a response": (b"HTTP/1.1 200 OK\r\n", True, PostResult("connection closed")),
@@ -143,6 +147,36 @@ def test_a_silent_receiver_times_out() -> None:
     assert asyncio.run(post_once()) == PostResult("no response in time")
 
 
+UNREACHABLE = OSError(errno.EHOSTUNREACH, "No route to host")
+FAULTS: dict[str, tuple[list[OSError], str]] = {
+    "no address": ([], "no such host"),
+    "refused": ([ConnectionRefusedError()], "connection refused"),
+    "reset": ([ConnectionResetError()], "connection closed"),
+    "aborted": ([ConnectionAbortedError()], "connection closed"),
+    "a broken pipe": ([BrokenPipeError()], "connection closed"),
+    "a timeout of the network": ([TimeoutError()], "no response in time"),
+    "no route": ([UNREACHABLE], "no connection"),
+    "the last of several": ([ConnectionRefusedError(), ssl.SSLError(), UNREACHABLE], "no connection"),
+}
+
+
+@pytest.mark.parametrize(("faults", "expected"), FAULTS.values(), ids=list(FAULTS))
+def test_the_fault_of_the_last_address_is_reported(
+    faults: list[OSError], expected: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    left = list(faults)
+
+    async def fail(*_: Any, **__: Any) -> None:
+        raise left.pop(0)
+
+    found = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("192.0.2.1", 443))] * len(faults)
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: found)
+    monkeypatch.setattr(asyncio, "open_connection", fail)
+
+    assert asyncio.run(post(webhook_at(443, "hooks.example.test"), {}, b"{}")) == PostResult(expected)
+    assert left == []
+
+
 def test_a_refused_connection_is_reported() -> None:
     assert asyncio.run(post(webhook_at(1), {}, b"{}")) == PostResult("connection refused")
 
@@ -171,7 +205,7 @@ def test_each_address_of_a_host_is_tried(monkeypatch: pytest.MonkeyPatch) -> Non
     async def post_once() -> PostResult:
         async with one_response(b"HTTP/1.1 204 No Content\r\n\r\n") as webhook:
             found = [
-                (socket.AF_INET, socket.SOCK_STREAM, 6, "", (address, port))
+                (socket.AF_INET, socket.SOCK_STREAM, 6, "", (address, port, 0, 0))  # as of IPv6
                 for address, port in (("127.0.0.1", 1), ("127.0.0.1", webhook.port))
             ]
             monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: found)

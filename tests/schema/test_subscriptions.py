@@ -140,21 +140,27 @@ def test_a_viewer_receives_only_own_events(gateway: Gateway, url: str) -> None:
     assert received == {"caregiver 1": event(3), "client 1": event(4), "client 2": event(3)}
 
 
-def test_only_the_client_receives_saved_drafts(gateway: Gateway, url: str) -> None:
-    insert_event(url, "DRAFT_SAVED", number=2)
-    insert_event(url, "SUBMITTED", number=3)
+WHATS = (
+    *("DRAFT_SAVED", "SUBMITTED", "EXTENDED", "REMINDERS_SET"),
+    *("WITHDRAWN", "REOPENED", "FEEDBACK_GIVEN", "ASSIGNED"),
+)
+
+
+def test_both_receive_every_change_and_only_the_client_saved_drafts(gateway: Gateway, url: str) -> None:
+    for number, what in enumerate(WHATS, 2):
+        insert_event(url, what, number=number)
 
     with listening(gateway.as_client(1)) as listener:
         listener.subscribe(CHANGES, after=event(1))
-        of_client = [listener.receive_change(), listener.receive_change()]
+        of_client = [listener.receive_change() for _ in WHATS]
     with listening(gateway.as_caregiver(1)) as listener:
         listener.subscribe(CHANGES, after=event(1))
-        of_caregiver = listener.receive_change()
+        of_caregiver = [listener.receive_change() for _ in WHATS[1:]]
         listener.subscribe(CHANGES, id="2", after=event(2))
         refused = listener.receive()
 
-    assert of_client == [{"id": event(2), "what": "DRAFT_SAVED"}, {"id": event(3), "what": "SUBMITTED"}]
-    assert of_caregiver == {"id": event(3), "what": "SUBMITTED"}
+    assert of_client == [{"id": event(number), "what": what} for number, what in enumerate(WHATS, 2)]
+    assert of_caregiver == of_client[1:]
     assert refused["payload"][0]["extensions"] == {"code": "NOT_FOUND"}
 
 
