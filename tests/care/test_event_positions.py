@@ -240,14 +240,15 @@ def test_removed_events_end_a_slow_subscription(url: str, removed: int, is_notic
     assert with_database(url, use) == ([1, 2, 3, 4] if is_noticed else [1, 2, 3, 4, 5, 6, 7, 8])
 
 
-def test_removed_events_end_a_subscription_that_slept_for_days(url: str) -> None:
+@pytest.mark.parametrize("asleep", [OLD + timedelta(seconds=1), 8 * DAY], ids=["a day", "days"])
+def test_removed_events_end_a_subscription_that_slept(url: str, asleep: timedelta) -> None:
     async def use(db: Database) -> list[int]:
         subscriber = Subscriber(db)
         await db.write(assign(1))
         await subscriber.poll()
         await db.write(assign(2))
         await remove(db, 2)
-        subscriber.now += 8 * DAY
+        subscriber.now += asleep
         with pytest.raises(EventsExpired):
             await subscriber.poll()
         return subscriber.received

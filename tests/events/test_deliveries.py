@@ -13,6 +13,7 @@ import pytest
 from app.db.drivers.interface import Database, DatabaseUnavailable
 from app.db.moments import moment_as_text
 from app.db.statements.deliveries import REMOVE_DELIVERIES, RETRY_DELIVERIES
+from app.events import deliveries
 from app.events.deliveries import LEASE, PAUSES, counting_attempts, deliver, storing_outcome, updating
 from app.events.dispatcher import process_outbox
 from app.events.webhook import TYPES, PostResult, open_webhook
@@ -118,6 +119,8 @@ def test_pauses_grow_until_the_delivery_is_dead(with_webhook: Care, receiver: Re
     assert list(PAUSES) == sorted(PAUSES)
     assert seen[:10] == [(1, "WAITING", number, "503") for number in range(1, 11)]
     assert seen[10:] == [(1, "DEAD", 11, "503")] * 2
+    failed = moment_as_text(BEFORE + sum(PAUSES, timedelta(0)))  # from which its retention counts
+    assert with_webhook.rows("SELECT next_date FROM delivery") == [(failed,)]
     assert receiver.ids() == ["evt_1"] * 11
 
 
@@ -143,6 +146,29 @@ def test_only_a_2xx_accepts_and_redirects_are_not_followed(
     state, outcome = ANSWERS[status]
     assert with_webhook.deliveries() == [(1, state, 1, outcome)]
     assert [one.path for one in receiver.received] == ["/care?to=us"]
+
+
+@pytest.mark.sqlite_only
+@pytest.mark.parametrize(("events", "more"), [(0, []), (1, []), (2, []), (3, [True]), (5, [True, True])])
+def test_due_deliveries_are_made_in_batches_without_a_pause(
+    with_webhook: Care, receiver: Receiver, monkeypatch: pytest.MonkeyPatch, events: int, more: list[bool]
+) -> None:
+    """A batch has at most two here."""
+    monkeypatch.setattr(deliveries, "MAX_CONCURRENT", 2)
+    for _ in range(events):
+        with_webhook.add_event("SUBMITTED")
+    webhook = open_webhook(with_webhook.settings)
+    assert webhook is not None
+    results = []
+
+    async def work(db: Database) -> None:
+        await process_outbox(db, True, BEFORE)
+        results.extend([await deliver(db, webhook, lambda: BEFORE) for _ in (*more, "the last")])
+
+    asyncio.run(on_database(with_webhook.settings.database, work))
+
+    assert results == [*more, False]
+    assert sorted(receiver.ids()) == [f"evt_{number}" for number in range(1, events + 1)]
 
 
 @pytest.mark.sqlite_only

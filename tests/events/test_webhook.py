@@ -71,7 +71,10 @@ def test_an_unsafe_address_is_rejected(url: str) -> None:
     assert str(refused.value) == BAD_URL
 
 
-@pytest.mark.parametrize("secret", [SECRET, f"{SECRET} {OTHER_SECRET}", secret_of(24), secret_of(64)])
+@pytest.mark.parametrize(
+    "secret",
+    [SECRET, f"{SECRET} {OTHER_SECRET}", f" {SECRET}  {OTHER_SECRET}\n", secret_of(24), secret_of(64)],
+)
 def test_a_valid_secret_is_accepted(secret: str) -> None:
     assert open_webhook(Settings(webhook_url=URL, webhook_secret=secret)) is not None
 
