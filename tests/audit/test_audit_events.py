@@ -126,10 +126,13 @@ def test_sealed_events_are_listed_while_others_cannot_be_sealed(
     seal_all(database_url)
     run_write(database_url, recording(records(1)))
 
+    fault = DatabaseUnavailable("away")
+    fault.__cause__ = OSError("the disk is full")
+
     async def run() -> int:
         db = await open_database(database_url)
         try:
-            faults = [DatabaseUnavailable("the disk is full"), None, None]  # at the write that seals
+            faults: list[BaseException | None] = [fault, None, None]  # at the write that seals
             ctx = Context(Viewer(Role.CAREGIVER, 1), Failing(db, faults), NOW, "request", "UTC")
             return len((await list_audit_events(ctx, 1, PageRequest())).rows)
         finally:

@@ -256,6 +256,25 @@ def test_removed_events_end_a_subscription_that_slept(url: str, asleep: timedelt
     assert with_database(url, use) == [1]
 
 
+@only_postgresql
+def test_removed_events_that_were_received_do_not_end_a_subscription(url: str) -> None:
+    """It remembers them one by one, because another transaction is open."""
+
+    async def use(db: Database) -> list[int]:
+        subscriber = Subscriber(db)
+        await subscriber.start()
+        async with uncommitted(url, assign(1)):
+            await db.write(assign(2))
+            for _ in range(3):
+                await subscriber.poll()
+            await remove(db, max(subscriber.position.seen))
+            subscriber.now += 2 * OLD
+            await subscriber.poll()
+        return subscriber.received
+
+    assert with_database(url, use) == [2]
+
+
 def test_removed_events_of_others_do_not_end_a_subscription(url: str) -> None:
     async def use(db: Database) -> list[int]:
         await db.write(assign(1))

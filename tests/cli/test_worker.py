@@ -182,6 +182,28 @@ def test_deliveries_of_a_caregiver_that_cannot_be_changed_are_reported_and_delay
     ]  # fmt: skip
 
 
+@pytest.mark.sqlite_only
+def test_dead_deliveries_on_several_pages_are_retried_and_counted(care: Care, command: Command) -> None:
+    care.rows(
+        "INSERT INTO event (caregiver_id, client_id, kind, session_id, moment)"
+        " SELECT CASE WHEN a.id = 1 AND d.id = 1 THEN 2 ELSE 1 END, 1, 'ASSIGNED', 1, b.id || c.id || e.id"
+        " FROM book a, book b, book c, book d, book e, book f ORDER BY a.id, d.id"
+    )
+    care.rows(
+        "INSERT INTO delivery (event_id, caregiver_id, client_id, state, attempts, next_date)"
+        " SELECT id, caregiver_id, 1, 'DEAD', 11, '2026-11-21T08:30:00.000000Z' FROM event WHERE id > 3"
+    )
+    care.rows(REFUSE_DEATHS_OF_CAREGIVER_2["sqlite"])
+
+    result = command("deliveries", "retry", "--all-dead")
+
+    refused = 3**4  # all on the first page
+    assert (result.exit_code, result.stdout) == (2, f"{1 + 3**6 - refused} scheduled for delivery\n")
+    assert result.stderr.splitlines()[-1] == (
+        f"care-gateway: {refused} could not be scheduled, for the reasons above"
+    )
+
+
 @pytest.mark.once_on_postgresql
 @pytest.mark.parametrize("event", [3, 4, 2**63 - 1])
 def test_a_delivered_or_unknown_event_is_not_retried(care: Care, command: Command, event: int) -> None:

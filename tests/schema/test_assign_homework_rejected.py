@@ -39,6 +39,12 @@ REFUSED: dict[str, tuple[dict[str, Any], str, str, str]] = {
         "bookIds.1",
         "book not found",
     ),
+    "an unknown book behind one that is given twice": (
+        {"bookIds": ["1", "1", "99"]},
+        "NOT_FOUND",
+        "bookIds.2",
+        "book not found",
+    ),
     "the id of a session": (
         {"bookIds": [global_id("Session", 1)]},
         "NOT_FOUND",
