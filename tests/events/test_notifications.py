@@ -30,11 +30,13 @@ def notified(notify: Callable[[Notifier], None]) -> list[bool]:
         notifier = Notifier(follow_nothing)
         with (
             notifier.listener(CAREGIVER) as caregiver,
+            notifier.listener(CAREGIVER) as second,  # subscription of the same caregiver
             notifier.listener(CLIENT) as client,
             notifier.listener(OTHERS[0]) as other,
             notifier.listener(OTHERS[1]) as another,
         ):
             notify(notifier)
+            assert second.is_set() == caregiver.is_set()
             return [wakeup.is_set() for wakeup in (caregiver, client, other, another)]
 
     return asyncio.run(run())
