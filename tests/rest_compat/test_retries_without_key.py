@@ -166,14 +166,27 @@ def test_homework_in_the_past_is_a_retry_too(world: Gateway) -> None:
     assert stored(world) == once
 
 
-def test_the_first_request_need_not_be_the_newest(world: Gateway, clock: Clock) -> None:
-    for start in ("08:00", "08:01", "08:02"):
-        put(world, startTime=start)
+SEVERAL: dict[str, list[Any]] = {
+    "startTime": ["08:00", "08:01", "08:02"],
+    "remindDates": [[{"date": "2026/11/23", "time": time}] for time in ("09:00", "09:01", "09:02")],
+    "bookIds": [[1], [2], [3]],
+}
+
+
+@pytest.mark.once_on_postgresql
+@pytest.mark.parametrize("member", SEVERAL)
+@pytest.mark.parametrize("repeated", range(3))
+def test_the_first_request_need_not_be_the_newest(
+    world: Gateway, clock: Clock, member: str, repeated: int
+) -> None:
+    for value in SEVERAL[member]:
+        put(world, **{member: value})
         clock.now += SECOND
+    once = books(world)
 
-    put(world, startTime="08:01")
+    put(world, **{member: SEVERAL[member][repeated]})
 
-    assert books(world) == [1, 2] * 3
+    assert books(world) == once == ([1, 2, 3] if member == "bookIds" else [1, 2] * 3)
 
 
 DIFFERENT: dict[str, dict[str, Any]] = {

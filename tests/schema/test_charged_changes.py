@@ -43,6 +43,12 @@ CHANGES: dict[str, tuple[str, str, dict[str, Any], int]] = {
         (6 + 500 + 500 + 50 * 200) * 52 // 1024,
     ),
     "homework": ("caregiver", ASSIGN, homework(remindDates=REMINDERS), (500 + 50 * 200) // 1024),
+    "homework of a book that is given twice": (
+        "caregiver",
+        ASSIGN,
+        homework(bookIds=["3", "3"], remindDates=REMINDERS),
+        (500 + 50 * 200) // 1024,
+    ),
     "reminders": (
         "caregiver",
         REMIND,
