@@ -28,6 +28,18 @@ ON_TIME = Lateness(LatenessState.ON_TIME, 0)
             Lateness(LatenessState.OVERDUE, 1),
             id="parts of seconds",
         ),
+        pytest.param(
+            NOW - timedelta(seconds=2**31 - 2),
+            None,
+            Lateness(LatenessState.OVERDUE, 2**31 - 2),
+            id="68 years",
+        ),
+        pytest.param(
+            NOW - timedelta(seconds=2**31),
+            NOW,
+            Lateness(LatenessState.LATE, 2**31 - 1),
+            id="longer than an Int of GraphQL",
+        ),
     ],
 )
 def test_lateness(end: datetime | None, submitted: datetime | None, expected: Lateness) -> None:
