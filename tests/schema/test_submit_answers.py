@@ -14,19 +14,23 @@ from tests.answers import (
     LATE,
     REMARK,
     SUBMIT,
+    SUBMITTED,
+    SUBMITTED_TWICE,
     TEST,
     THEIR_SCORE,
     a_world_to_answer_in,
     answers,
     events_since,
     refused,
+    reopen,
     save,
     submit,
     to_answer,
 )
 from tests.callers import Gateway
 from tests.database_rows import added, stored
-from tests.factories import DAY, NOW, an_assignment, starting_with
+from tests.db import raw
+from tests.factories import DAY, NOW, a_complete_assignment, an_assignment, starting_with
 from tests.rest_compat.legacy import ASSIGNMENTS, SESSIONS
 from tests.schema.worlds import global_id
 
@@ -183,6 +187,29 @@ def test_the_last_score_of_a_session_is_that_of_its_newest_complete_assignment(w
     assert newest["session"] == {"lastAssignmentScore": 70}
     assert later["assignment"]["session"]["lastAssignmentScore"] == THEIR_SCORE - 4
     assert earlier["assignment"]["session"]["lastAssignmentScore"] == THEIR_SCORE - 4
+
+
+def test_the_last_score_of_a_session_is_that_of_no_pending_or_withdrawn_assignment(world: Gateway) -> None:
+    """Nor of one in another session of the caregiver."""
+    world.import_records([a_complete_assignment(12, book=5)])
+    raw.run(
+        world.settings.database,
+        "UPDATE assignment SET withdraw_date = assign_date WHERE id = 12",
+        "UPDATE session SET assignment_count = 5, completed_assignment_count = 2 WHERE id = 1",
+    )
+    for number in (SUBMITTED, SUBMITTED_TWICE):
+        assert reopen(world.as_caregiver(1), number)["userErrors"] == []
+    before = stored(world)
+
+    response = submit(world.as_client(1), TEST, FITTING)
+
+    assert response["assignment"]["session"] == {
+        "assignmentCount": 5,
+        "completedAssignmentCount": 1,
+        "pendingAssignmentCount": 4,
+        "lastAssignmentScore": THEIR_SCORE,
+    }
+    assert events_since(world, before) == [("SUBMITTED", "CLIENT", 1, 1, 1, TEST)]
 
 
 @pytest.mark.sqlite_only
