@@ -95,24 +95,36 @@ SUBMIT = """mutation($input: SubmitAnswersInput!) { submitAnswers(input: $input)
 
 
 def a_world_with_exact_limits() -> list[Record]:
-    """Question 1 has limits of 16 digits and more: the largest of all numbers is no limit."""
+    """The questions have limits of 16 digits and more: the largest of all numbers is no limit."""
     limits = {"minimum": 1234567890.123456, "maximum": 1.7976931348623157e308}
     number = {"text": "How many?", "kind": "NUMBER", **limits}
+    other = {"text": "How few?", "kind": "NUMBER", "maximum": 1234567890.123456}
     people = a_caregiver(1), a_client(1)
-    return [*people, a_module(1), a_book(1, questions=[number]), a_session(1), an_assignment(1)]
+    return [*people, a_module(1), a_book(1, questions=[number, other]), a_session(1), an_assignment(1)]
 
 
 @starting_with(a_world_with_exact_limits)
 def test_an_answer_is_compared_with_all_digits_of_a_limit(world: Gateway) -> None:
-    below, equal = [
+    outside, equal = [
         world.as_client(1).data(
-            SUBMIT, input={"assignmentId": "1", "answers": [{"questionId": "1", "answer": answer}]}
+            SUBMIT,
+            input={
+                "assignmentId": "1",
+                "answers": [{"questionId": "1", "answer": first}, {"questionId": "2", "answer": second}],
+            },
         )["submitAnswers"]
-        for answer in ("1234567890.123455", "1234567890.123456")
+        for first, second in (
+            ("1234567890.123455", "1234567890.123457"),
+            ("1234567890.123456", "1234567890.123456"),
+        )
     ]
 
-    message = "the answer to question 1 must be at least 1234567890.123456"
-    assert below == {"assignment": None, "userErrors": [{"code": "UNREADABLE", "message": message}]}
+    messages = (
+        "the answer to question 1 must be at least 1234567890.123456",
+        "the answer to question 2 must be at most 1234567890.123456",
+    )
+    errors = [{"code": "UNREADABLE", "message": message} for message in messages]
+    assert outside == {"assignment": None, "userErrors": errors}
     assert equal == {"assignment": {"status": "COMPLETE"}, "userErrors": []}
 
 
