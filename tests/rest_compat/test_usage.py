@@ -360,11 +360,11 @@ def test_a_locked_database_is_logged_in_one_line(
 
 
 def test_counts_older_than_400_days_are_removed(settings: Settings) -> None:
-    for now in (NOW - 401 * DAY, NOW - 399 * DAY, NOW):
+    for now in (NOW - 401 * DAY, NOW - 400 * DAY, NOW):
         with service(settings, now=now) as gateway:
             gateway.as_anonymous().get(LISTED)
 
-    assert [row[0] for row in counted(settings)] == ["2025-10-18", TODAY]
+    assert [row[0] for row in counted(settings)] == ["2025-10-17", TODAY]
 
 
 # --- which minutes were counted ---
