@@ -172,7 +172,7 @@ LOCALHOST = [
     f"{scheme}://{host}{port}"
     for scheme in ("http", "https")
     for host in ("localhost", "127.0.0.1", "[::1]")
-    for port in ("", ":5173")
+    for port in ("", ":5173", ":65535")
 ]
 
 
@@ -195,6 +195,10 @@ NOT_LOCALHOST = [
     "http://example.test:5173",
     "http://127.0.0.10",
     "http://127.0.0.1.example.test",
+    "http://127-0.0.1",
+    "http://127.0-0.1",
+    "http://127.0.0-1",
+    "http://localhost:655350",
     "http://localhost:5173/",
     "http://localhost:5173@example.test",
     "ws://localhost",

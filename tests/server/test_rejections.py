@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from app.http.paths import LIST_CAREGIVER_ASSIGNMENTS, SESSIONS
-from app.server.rejections import MAX_PATH, count_rejection, is_legacy, rejection
+from app.server.rejections import MAX_PATH, STATUS_LINES, count_rejection, is_legacy, rejection
 from app.telemetry import counters
 
 DATE = [(b"date", b"Sat, 21 Nov 2026 12:00:00 GMT")]
@@ -47,6 +47,16 @@ def test_a_legacy_path_gets_the_legacy_format(target: str, path: str) -> None:
     assert answer.pop("timestamp")
     assert answer == {"status": 503, "error": "Service Unavailable", "message": OVERLOADED, "path": path}
     assert (line, int(headers["content-length"])) == ("HTTP/1.1 503 Service Unavailable", len(body))
+
+
+def test_the_phrases_of_a_status_do_not_depend_on_the_version_of_python() -> None:
+    assert [STATUS_LINES[status] for status in (294, 413, 414, 422, 503)] == [
+        b"HTTP/1.1 294 Partial Success\r\n",
+        b"HTTP/1.1 413 Request Entity Too Large\r\n",
+        b"HTTP/1.1 414 URI Too Long\r\n",
+        b"HTTP/1.1 422 Unprocessable Entity\r\n",
+        b"HTTP/1.1 503 Service Unavailable\r\n",
+    ]
 
 
 @pytest.mark.parametrize("status, code", [(503, "OVERLOADED"), (400, "BAD_REQUEST"), (431, "BAD_REQUEST")])

@@ -37,6 +37,7 @@ from tests.schema.listening import connected, listening, stop, streaming, wait_f
 from tests.telemetry.conftest import ON_SQLITE, MeasuredGateway, current, grown
 
 ASSIGNMENTS = "/gateway/profile/caregiver/session/assignment"
+SESSIONS = "/gateway/profile/client/session"
 VIEWER = "{ viewer { role } }"
 LABELS = """by code database file generation implementation le limit major method minor operation outcome
 patchlevel python reason route state status version where work"""
@@ -292,6 +293,8 @@ def test_a_websocket_whose_client_leaves_before_a_message_is_closed() -> None:
         ("/graphql", "/graphql"),
         ("/graphql/", "other"),
         ("/readyz", "/readyz"),
+        ("/livez", "/livez"),
+        (SESSIONS, SESSIONS),
         (ASSIGNMENTS, ASSIGNMENTS),
         (f"{ASSIGNMENTS}/7", f"{ASSIGNMENTS}/{{id}}"),
         (f"{ASSIGNMENTS}/7/8", "/gateway/*"),
@@ -311,7 +314,12 @@ def test_an_unknown_method_counts_as_another_one() -> None:
 
 ENDS: list[tuple[list[Message], dict[tuple[str, str], int]]] = [
     ([{"type": "websocket.close"}, {"type": "websocket.disconnect", "code": 1006}], {("server", "1000"): 1}),
-    ([{"type": "websocket.close", "code": 4406}], {("server", "4406"): 1}),
+    *(
+        ([{"type": "websocket.close", "code": code}], {("server", str(code)): 1})
+        for code in (1000, 1011, 4400, 4401, 4403, 4406, 4408, 4409, 4429)
+    ),
+    ([{"type": "websocket.close", "code": 999}], {("server", "other"): 1}),
+    ([{"type": "websocket.close", "code": 4404}], {("server", "other"): 1}),
     ([{"type": "websocket.disconnect", "code": 1015}], {("client", "1015"): 1}),
     ([{"type": "websocket.disconnect", "code": 1016}], {("client", "other"): 1}),
     ([{"type": "websocket.disconnect", "code": 1013, "is_by_server": True}], {("server", "1013"): 1}),
