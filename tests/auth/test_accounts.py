@@ -160,6 +160,15 @@ def test_the_account_cache_has_the_configured_size(settings: Settings) -> None:
 
         assert list(authenticator_of(gateway).accepted.values) == tokens[2:]
 
+    with opened(create_app(settings.model_copy(update={"token_cache": 4}), clock=lambda: NOW)) as client:
+        gateway = Gateway(client, settings)
+        long = keys.token("CAREGIVER", "caregiver-1", jti="x" * 3500)  # takes the place of three
+
+        for token in (*tokens, long):
+            me(gateway, token)
+
+        assert list(authenticator_of(gateway).accepted.values) == [tokens[3], long]
+
 
 @pytest.mark.sqlite_only
 def test_a_token_is_cached_once_for_every_form_of_the_header(gateway: Gateway) -> None:
@@ -212,6 +221,20 @@ def test_the_time_of_the_read_counts_for_the_account_cache(gateway: Gateway) -> 
 
     assert_refused(gateway, f"bearer {remembered}", 403, NO_ACCOUNT)
     assert authenticator.accepted.get(remembered) is None
+
+
+@pytest.mark.sqlite_only
+def test_an_account_is_read_again_when_its_time_is_over(gateway: Gateway) -> None:
+    remembered = keys.token("CAREGIVER", "caregiver-1")
+    authenticator = authenticator_of(gateway)
+    assert me(gateway, remembered) == CAREGIVER_1
+    until = authenticator.accepted.values[remembered].until
+    switch(gateway, Role.CAREGIVER, "caregiver-1", is_disabled=True)
+
+    authenticator.ticks = lambda: until - 0.001
+    assert me(gateway, remembered) == CAREGIVER_1
+    authenticator.ticks = lambda: until
+    assert_refused(gateway, f"bearer {remembered}", 403, NO_ACCOUNT)
 
 
 @pytest.mark.sqlite_only

@@ -19,12 +19,14 @@ from cryptography.hazmat.primitives.serialization import (
     PublicFormat,
 )
 
+from app.auth.key_sources import KeysUnreadable
 from app.auth.keys import open_keys
 from app.settings import Environment, Settings, SettingsError
 from tests import keys
 from tests.auth.conftest import Opening
 from tests.auth.issuer import jwk, key_set, serving_issuer
 from tests.auth.signing import BAD, CAREGIVER_1, assert_refused, caregiver, ec_key, hmac_signed, me, signed
+from tests.auth.test_limited_http import serving
 from tests.certificates import certificate
 from tests.keys import Private
 
@@ -217,13 +219,13 @@ def test_a_key_file_without_a_key_is_rejected(tmp_path: Path, content: bytes, se
     assert error_of(token_key=str(path)) == sentence
 
 
+def raise_closed(*_: object) -> None:
+    raise PermissionError(errno.EACCES, "Permission denied")
+
+
 def test_an_unreadable_key_file_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The user who runs the tests may be allowed to read every file."""
-
-    def closed(*_: object) -> None:
-        raise PermissionError(errno.EACCES, "Permission denied")
-
-    monkeypatch.setattr("builtins.open", closed)
+    monkeypatch.setattr("builtins.open", raise_closed)
 
     assert error_of(token_key="/etc/care/issuer.pem") == f"{NO_FILE}permission denied"
 
@@ -253,7 +255,10 @@ def test_a_missing_key_set_is_reported(place: str, sentence: str) -> None:
         (500, b"", f"{BY_ADDRESS}the response status is 500"),
         (302, b"", f"{BY_ADDRESS}the response status is 302 and redirects are not followed"),
         (308, b"", f"{BY_ADDRESS}the response status is 308 and redirects are not followed"),
+        (300, b"", f"{BY_ADDRESS}the response status is 300 and redirects are not followed"),
+        (399, b"", f"{BY_ADDRESS}the response status is 399 and redirects are not followed"),
         (400, b"", f"{BY_ADDRESS}the response status is 400"),
+        (203, b"<html>", NO_SET),
         (0, b"", f"{BY_ADDRESS}the response is not HTTP"),
         (200, b"<html>", NO_SET),
     ],
@@ -322,6 +327,49 @@ def test_production_requires_a_key_and_rejects_a_secret() -> None:
 
 def test_a_short_secret_is_rejected() -> None:
     assert error_of(token_secret="x" * 31) == "CARE_TOKEN_SECRET must have at least 32 bytes"
+    assert error_of(token_secret="é" * 15 + "x") == "CARE_TOKEN_SECRET must have at least 32 bytes"
+    assert open_keys(Settings(env=Environment.DEVELOPMENT, token_secret="é" * 16)).keys
+
+
+def test_a_key_set_over_tls_of_a_server_without_tls_is_reported() -> None:
+    with serving(b"HTTP/1.1 400 Bad Request\r\n\r\n", b"") as url:
+        sentence = error_of(token_jwks=url.replace("http://", "https://"))
+
+    assert sentence == f"{BY_ADDRESS}the TLS connection failed"
+
+
+def test_a_public_key_may_have_the_form_of_rsa_alone() -> None:
+    public = keys.private_key().public_key()
+    pem = public.public_bytes(Encoding.PEM, PublicFormat.PKCS1).decode()
+
+    opened = open_keys(Settings(token_key=f"{pem}{pem_of(CURVE)}"))
+
+    assert pem.startswith("-----BEGIN RSA PUBLIC KEY-----")
+    assert [key.algorithm for key in opened.keys] == ["RS256", "ES256"]
+    assert opened.keys[0].material == public
+
+
+ADVICE = {
+    "/nowhere/key.pem": "set it to the absolute path that the service sees",
+    ".": "set it to the path of a file in that folder",
+    "/closed": "allow the user of the service to read the file and to enter the folders above it",
+    "/a\0b": "set it to the path of a file",
+    "x" * 5000: "set it to the path of a file",
+    "/dev/null": "write the issuer's public keys to it",
+    "http://127.0.0.1:1/keys": "check the URL, and that this machine can reach it",
+}
+
+
+@pytest.mark.parametrize("place", ADVICE, ids=range(len(ADVICE)))
+def test_a_place_without_keys_comes_with_advice(monkeypatch: pytest.MonkeyPatch, place: str) -> None:
+    if place == "/closed":
+        monkeypatch.setattr("builtins.open", raise_closed)
+
+    with pytest.raises(KeysUnreadable) as refusal:
+        open_keys(Settings(env=Environment.DEVELOPMENT, token_jwks=place))
+
+    assert refusal.value.advice == ADVICE[place]
+    assert place not in str(refusal.value)
 
 
 def test_two_sources_of_keys_are_rejected() -> None:

@@ -75,6 +75,14 @@ def test_a_response_has_as_many_bytes_as_the_limit_at_most(limit: int) -> None:
                 connection.getresponse().read()
 
 
+@pytest.mark.parametrize("interim", [[100], [102], [103, 103], [199, 100, 103]], ids=str)
+def test_a_response_comes_after_any_number_of_interim_ones(interim: list[int]) -> None:
+    before = b"".join(b"HTTP/1.1 %d Wait\r\nx: y\r\n\r\n" % status for status in interim)
+
+    with serving(before + b"HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\nkeys", b"") as url:
+        assert fetch(url) == b"keys"
+
+
 def test_a_long_document_of_an_issuer_is_read_in_part() -> None:
     """Such a document is no key set."""
     with serving(*ENDLESS["body"]) as url:
