@@ -65,17 +65,18 @@ def test_a_cached_token_is_not_verified_again(verified: list[str]) -> None:
 @pytest.mark.parametrize("step", [timedelta(0), timedelta(minutes=-30)], ids=["on", "set back"])
 def test_a_token_is_cached_for_a_minute_of_the_monotonic_clock(verified: list[str], step: timedelta) -> None:
     verifier, token, moment = a_verifier(), signed(caregiver()), now()
+    began = float(int(verifier.ticks()))  # whole seconds add up exactly
+    verifier.ticks = lambda: began
     run(verifier.identity(token, moment))
 
-    later = verifier.ticks() + TOKEN_CACHE_SECONDS
-    verifier.ticks = lambda: later
+    verifier.ticks = lambda: began + TOKEN_CACHE_SECONDS
     run(verifier.identity(token, moment + step))
 
     assert verified == [token] * 2
 
 
 def test_a_token_is_not_cached_beyond_its_expiry(verified: list[str]) -> None:
-    end = now() + timedelta(seconds=30)
+    end = now().replace(microsecond=0) + timedelta(seconds=30)
     verifier, token = a_verifier(), signed(caregiver(exp=end))
     run(verifier.identity(token, now()))
 
@@ -87,7 +88,7 @@ def test_a_token_is_not_cached_beyond_its_expiry(verified: list[str]) -> None:
 
 
 def test_a_token_that_expired_by_the_wall_clock_is_rejected(verified: list[str]) -> None:
-    end = now() + timedelta(seconds=30)
+    end = now().replace(microsecond=0) + timedelta(seconds=30)
     verifier, token = a_verifier(), signed(caregiver(exp=end))
     run(verifier.identity(token, now()))
 

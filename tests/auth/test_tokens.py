@@ -5,11 +5,13 @@ Every other token gets a 401 with a fixed message on both contracts, which repea
 
 import logging
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from app.auth.tokens import application_of, unverified_claims
 from tests import keys
-from tests.auth.bad_tokens import HEAD, REFUSED, now, with_exp
+from tests.auth.bad_tokens import GARBAGE, HEAD, REFUSED, now, with_exp
 from tests.auth.conftest import Opening
 from tests.auth.issuer import jwk, serving_issuer
 from tests.auth.signing import (
@@ -159,3 +161,35 @@ def test_the_configured_leeway_applies(open_with: Opening) -> None:
 
     assert_refused(strict, f"bearer {expired}", 401, BAD)
     assert me(generous, expired) == CAREGIVER_1
+
+
+APPLICATIONS: dict[str, tuple[dict[str, Any], str]] = {
+    "every kind of character": ({"client_id": "https://Care_app-1.test:8/x"}, "https://Care_app-1.test:8/x"),
+    "as long as may be": ({"client_id": "a" * 64}, "a" * 64),
+    "too long": ({"client_id": "a" * 65}, ""),
+    "an email address": ({"client_id": "mara@example.test"}, ""),
+    "a line": ({"client_id": "app\n"}, ""),
+    "empty": ({"client_id": "", "azp": "web"}, ""),
+    "a number": ({"client_id": 7, "azp": "web"}, ""),
+    "client_id before azp": ({"client_id": "app", "azp": "web"}, "app"),
+    "azp alone": ({"azp": "web"}, "web"),
+    "neither": ({}, ""),
+}
+
+
+@pytest.mark.parametrize(("claims", "name"), APPLICATIONS.values(), ids=APPLICATIONS)
+def test_a_token_names_its_application(claims: dict[str, Any], name: str) -> None:
+    assert application_of(claims) == name
+
+
+UNREADABLE = ["a word", "no base64", "a deep payload", "a payload that is a list", "a payload in Latin-1"]
+
+
+def test_a_tool_that_needs_only_a_name_reads_nothing_from_what_is_no_token() -> None:
+    tokens = [each() for each in GARBAGE.values()]
+    assert all(isinstance(unverified_claims(token), dict) for token in tokens)
+
+    huge = signed_bytes(HEAD, b'{"exp":' + b"9" * 5000 + b"}")
+    unreadable = [*(GARBAGE[name]() for name in UNREADABLE), huge, ""]
+    assert [unverified_claims(token) for token in unreadable] == [{}] * len(unreadable)
+    assert unverified_claims(signed(caregiver(exp=1)))["user_name"] == "caregiver-1"

@@ -13,7 +13,7 @@ from uvicorn.server import ServerState
 from app.care.budgets import Budget
 from app.server import protocol
 from app.server.admission import AdmissionControl
-from app.server.protocol import HEADER_OVERHEAD, EdgeProtocol
+from app.server.protocol import HEADER_OVERHEAD, MAX_HEADER_BYTES, MAX_HEADERS, EdgeProtocol
 from app.server.request_cycle import LONG_BODY
 from app.server.sockets import EdgeSocket
 from app.settings import Environment, Settings
@@ -64,8 +64,13 @@ class Connection:
             name: lambda *_, name=name: self.calls.append(name)
             for name in ("pause_reading", "resume_reading", "write_eof", "close", "abort", "set_protocol")
         }
+        connected = SimpleNamespace(
+            getpeername=lambda: (ADDRESS, 1),
+            getsockname=lambda: ("192.0.2.80", 80),
+            setsockopt=lambda *_: None,
+        )
         transport = SimpleNamespace(
-            get_extra_info=lambda name: (ADDRESS, 1) if name == "peername" else None,
+            get_extra_info={"socket": connected}.get,
             get_write_buffer_size=lambda: self.unsent,
             is_closing=lambda: "close" in self.calls or "abort" in self.calls,
             write=self.sent.extend,
@@ -204,6 +209,89 @@ def test_every_stream_of_a_client_that_closes_its_sending_side_ends() -> None:
     assert "abort" in run(main)
 
 
+@pytest.mark.parametrize("is_free", [True, False])
+def test_a_client_that_closes_its_sending_side_gets_the_response_to_a_deferred_request(is_free: bool) -> None:
+    async def main() -> tuple[bool, list[int]]:
+        one, other = Connection(most_requests=1), cast(Any, object())
+        one.admission.enqueue(other, Budget())
+        await one.receive(REQUEST)
+        assert (one.statuses, one.admission.deferred.bytes) == ([], len(REQUEST))
+        if is_free:
+            one.admission.leave(other)
+        stays_open = one.protocol.eof_received()
+        await settle()
+        return stays_open, one.statuses
+
+    assert run(main) == (is_free, [200] if is_free else [503])
+
+
+@pytest.mark.parametrize("scheme", ["http", "https"])
+def test_the_end_of_a_side_of_tls_ends_both(scheme: str) -> None:
+    async def main() -> bool:
+        one = Connection()
+        one.protocol.scheme = cast(Any, scheme)
+        await one.receive(WAITS)
+        return one.protocol.eof_received()
+
+    assert run(main) == (scheme == "http")
+
+
+def test_a_client_that_reads_nothing_is_disconnected_if_its_next_request_is_rejected() -> None:
+    async def main() -> list[str]:
+        one = Connection(most_requests=1)
+        one.admission.enqueue(cast(Any, object()), Budget())
+        one.unsent = 100
+        one.protocol.pause_writing()
+        await one.receive(REQUEST)
+        return one.calls
+
+    assert "abort" in run(main)
+
+
+def test_a_request_that_does_not_end_is_dropped_before_the_end_of_a_shutdown() -> None:
+    async def main() -> list[str]:
+        one = Connection()
+        await one.receive(REQUEST, REQUEST[:9])
+        one.protocol.shutdown()
+        one.protocol.abort_if_stalled()
+        return one.calls
+
+    assert run(main) == ["abort"]
+
+
+@pytest.mark.parametrize("version", [b"1.0", b"1.1", b"1.2"])
+def test_a_connection_of_http_1_0_is_closed_also_if_the_client_would_keep_it(version: bytes) -> None:
+    async def main() -> tuple[bool, list[str], str]:
+        one = Connection()
+        await one.receive(REQUEST.replace(b"1.1", version)[:-2] + b"connection: keep-alive\r\n\r\n")
+        return b"connection: close" in one.sent, one.calls, one.scopes[0]["http_version"]
+
+    is_closed = version == b"1.0"
+    assert run(main) == (is_closed, ["close"] * is_closed, "1.0" if is_closed else "1.1")
+
+
+def test_a_request_whose_upgrade_is_ignored_has_all_other_headers_and_its_body() -> None:
+    headers = b"a: 1\r\nA: 2\r\nconnection: upgrade\r\nupgrade: h2c\r\ncontent-length: 2\r\n\r\n"
+
+    async def main() -> tuple[list[Any], list[int]]:
+        one = Connection()
+        await one.receive(POST + headers + b"{}" + REQUEST)
+        return one.scopes[0]["headers"], one.statuses
+
+    host, connection, length = (b"host", b"care"), (b"connection", b"upgrade"), (b"content-length", b"2")
+    assert run(main) == ([host, (b"a", b"1"), (b"a", b"2"), connection, length], [200, 200])
+
+
+@pytest.mark.parametrize("path", [b"/gateway/a", b"/graphql"])
+def test_invalid_http_after_the_first_read_is_rejected_in_the_format_of_its_path(path: bytes) -> None:
+    async def main() -> tuple[list[int], bool]:
+        one = Connection()
+        await one.receive(b"GET " + path + HEAD, b"no colon /graphql\r\n\r\n")
+        return one.statuses, b'"path":"/gateway/a"' in one.sent
+
+    assert run(main) == ([400], path == b"/gateway/a")
+
+
 # --- limits -----------------------------------------------------------------------------------------
 
 
@@ -220,6 +308,51 @@ def test_a_body_may_have_exactly_the_limit(is_chunked: bool, more: int) -> None:
         return one.statuses, b"connection: close" in one.sent
 
     assert run(main) == ([200], more > 0)
+
+
+CHUNKED = POST + b"transfer-encoding: chunked\r\n\r\n"
+EARLIER = {  # what a connection has received before, which does not count for the next request
+    "nothing": [],
+    "framing": [CHUNKED, b"1;", b"x" * 40_000, b"\r\nb\r\n", b"0;", b"x" * 40_000, b"\r\n", b"\r\n"],
+    "a shared read": [REQUEST + REQUEST[:20], REQUEST[20:]],
+}
+
+
+def head_of(length: int) -> bytes:
+    """The bytes of the target and of the header lines count."""
+    return REQUEST[:-2] + b"a: ".ljust(length - len(b"/host: care\r\n") - 2, b"b") + b"\r\n\r\n"
+
+
+AT_LIMIT: dict[str, Callable[[int], list[bytes]]] = {
+    "a complete head": lambda more: [head_of(MAX_HEADER_BYTES + more)],
+    "an incomplete head": lambda more: [(POST + b"a: ").ljust(MAX_HEADER_BYTES + more, b"b")],
+    "headers": lambda more: [POST + b"a: b\r\n" * (MAX_HEADERS - 1 + more) + b"\r\n"],
+    "headers without an end": lambda more: [POST + b"a: b\r\n" * (MAX_HEADERS - 1 + more) + b"c"],
+    "framing": lambda more: [CHUNKED, b"1;".ljust(MAX_HEADER_BYTES - len(CHUNKED) + more, b"x")],
+}
+
+
+@pytest.mark.parametrize("earlier", EARLIER)
+@pytest.mark.parametrize("part", AT_LIMIT)
+def test_the_head_of_each_request_may_have_exactly_the_limit(part: str, earlier: str) -> None:
+    async def main() -> list[bool]:
+        connections = [Connection(), Connection()]
+        for more, one in enumerate(connections):
+            await one.receive(*EARLIER[earlier], *AT_LIMIT[part](more))
+        return [431 in one.statuses for one in connections]
+
+    assert run(main) == [False, True]
+
+
+def test_a_body_that_becomes_too_long_while_the_process_is_overloaded_closes_the_connection() -> None:
+    async def main() -> tuple[list[int], bool, list[str]]:
+        one = Connection(most_requests=1)
+        await one.receive(CHUNKED, b"1\r\na\r\n")
+        one.admission.enqueue(cast(Any, object()), Budget())
+        await one.receive(b"%x\r\n%b" % (LIMIT, bytes(LIMIT)))
+        return one.statuses, b"connection: close" in one.sent, [*one.calls][:1]
+
+    assert run(main) == ([503], True, ["write_eof"])
 
 
 def test_what_an_incomplete_request_occupies_is_counted() -> None:
@@ -365,6 +498,13 @@ def test_a_header_has_no_control_character_but_the_tab(code: int, status: int) -
 
     assert sent.startswith(b"HTTP/1.1 %d " % status)
     assert (b"a: b" in sent) == (status == 200)
+
+
+def test_the_response_after_a_fault_in_the_head_has_its_own_length() -> None:
+    assert response_of(sending(200, [(b"a", b"b\n")])) == (
+        b"HTTP/1.1 500 Internal Server Error\r\ncontent-type: text/plain; charset=utf-8\r\n"
+        b"content-length: 21\r\nconnection: close\r\n\r\nInternal Server Error"
+    )
 
 
 @pytest.mark.parametrize(
