@@ -4,6 +4,7 @@
 import asyncio
 import logging
 import socket
+import sqlite3
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -16,12 +17,12 @@ from app.care.context import Role, Viewer
 from app.db.audit.recorder import AuditRecorder
 from app.db.audit.records import recording
 from app.db.drivers.factory import open_database
-from app.db.drivers.interface import Database
+from app.db.drivers.interface import Database, DatabaseUnavailable
 from app.db.drivers.sqlite import SqliteDatabase
 from app.events.dispatcher import dispatch
 from app.events.notifications import Notifier
 from app.main import create_app
-from app.server.background import Vitals, in_background, keep_running
+from app.server.background import Vitals, in_background, keep_running, log_fault
 from app.settings import Settings
 from app.telemetry.metrics import server as metrics_server
 from app.telemetry.metrics.server import FOLDER, serve_tcp, start_aggregator
@@ -123,6 +124,30 @@ def test_a_failed_task_is_restarted(fault: type[BaseException], caplog: pytest.L
 
     assert len(runs) == 3
     assert caplog.messages == ["the work failed and is started again"] * 2
+
+
+LOGGED = {
+    "a database": (DatabaseUnavailable("the disk is full"), "waits for the database: the disk is full"),
+    "a connection": (ConnectionResetError(), "waits for what it depends on: ConnectionResetError"),
+    "time": (TimeoutError(), "waits for what it depends on: TimeoutError"),
+    "SQLite": (sqlite3.OperationalError("locked"), "waits for what it depends on: sqlite3.OperationalError"),
+    "a fault of the program": (ValueError(), "failed and is started again"),
+}
+
+
+@pytest.mark.parametrize(("fault", "line"), LOGGED.values(), ids=LOGGED)
+def test_a_failed_task_is_an_error_unless_it_waits_for_others(
+    fault: Exception, line: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    log_fault("the work", fault)
+
+    is_error = isinstance(fault, ValueError)
+    [record] = caplog.records
+    assert (record.getMessage(), record.levelno) == (
+        f"the work {line}",
+        logging.ERROR if is_error else logging.WARNING,
+    )
+    assert bool(record.exc_info) == is_error
 
 
 def test_a_cancelled_task_ends() -> None:

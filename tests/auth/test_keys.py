@@ -5,6 +5,7 @@ import errno
 import socket
 import ssl
 import threading
+from base64 import b64encode
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -124,6 +125,13 @@ def private_pem() -> str:
     return keys.private_key().private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode()
 
 
+def of_no_curve() -> str:
+    """Like a key on P-256, but with the number of a curve that does not exist."""
+    der: bytes = CURVE.public_key().public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
+    other = der.replace(bytes.fromhex("2a8648ce3d030107"), bytes.fromhex("2a8648ce3d030163"))
+    return f"-----BEGIN PUBLIC KEY-----\n{b64encode(other).decode()}\n-----END PUBLIC KEY-----\n"
+
+
 NO_PEM = "CARE_TOKEN_KEY must contain PEM public keys; one is missing, damaged or of another kind"
 NO_FILE = "CARE_TOKEN_KEY is not the path of a readable PEM file: "
 PRIVATE = "CARE_TOKEN_KEY contains a private key, which only the issuer may have; use its public key"
@@ -146,6 +154,7 @@ NO_KEY = "no key to verify tokens with: set CARE_TOKEN_KEY or CARE_TOKEN_JWKS (o
         (keys.public_pem() + pem_of(ec_key(ec.SECP384R1())), WEAK),
         (pem_of(rsa.generate_private_key(public_exponent=65537, key_size=1024)), WEAK),
         (pem_of(ec_key(ec.SECP384R1())), WEAK),
+        (of_no_curve(), NO_PEM),
         (pem_of(ec_key(ec.SECP256K1())), WEAK),
         (pem_of(ed25519.Ed25519PrivateKey.generate()), WEAK),
         (pem_of(dsa.generate_private_key(1024)), WEAK),
@@ -162,6 +171,7 @@ NO_KEY = "no key to verify tokens with: set CARE_TOKEN_KEY or CARE_TOKEN_JWKS (o
         "P-384 too",
         "1024",
         "P-384",
+        "no curve",
         "K",
         "Ed",
         "DSA",

@@ -9,8 +9,9 @@ from http.client import HTTPConnection
 
 import pytest
 
+from app.auth import limited_http
 from app.auth.key_sources import MAX_DOCUMENT, KeysUnreadable, fetch
-from app.auth.limited_http import ResponseTooLong, limited
+from app.auth.limited_http import LimitedReader, ResponseTooLong, limited
 from tests.patience import PATIENCE
 
 CHUNKED = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n"
@@ -97,3 +98,22 @@ def test_an_endless_response_of_a_proxy_is_rejected(monkeypatch: pytest.MonkeyPa
         fetch("https://issuer.example.test/keys")
 
     assert str(refusal.value) == "CARE_TOKEN_JWKS cannot be fetched: the response is too long"
+
+
+def test_a_response_that_still_arrives_after_its_time_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And the next one on this connection has its own time."""
+    now, buffer = 100.0, bytearray(2)
+    monkeypatch.setattr(limited_http, "monotonic", lambda: now)
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        theirs.sendall(b"abcd")
+        ours.settimeout(5)
+        raw = socket.SocketIO(ours, "r")
+        reader, read = LimitedReader(raw, ours, max_bytes=100), []
+        for _ in range(2):
+            with suppress(TimeoutError):
+                read.append((reader.readinto(buffer), ours.gettimeout()))
+            now += 5
+        reader.close()
+
+        assert (read, ours.gettimeout(), raw.closed) == ([(2, 5)], 5, True)

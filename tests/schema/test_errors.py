@@ -13,6 +13,7 @@ from sqlalchemy import text
 from app.db.drivers.interface import DatabaseUnavailable
 from app.db.sql import Statement, Steps
 from app.db.tables import Assignment, Session
+from app.http.errors import BY_CLASS, BY_CODE, Failure
 from tests.callers import Gateway, run_write
 from tests.factories import a_world, starting_with
 from tests.schema.listening import listening
@@ -173,6 +174,67 @@ def test_a_rejection_is_not_logged(
     assert response["errors"]
     assert [record for record in caplog.records if record.levelno >= logging.WARNING] == []
     assert [record for record in caplog.records if record.name == LOGGER] == []
+
+
+# Name, code, the statuses with application/graphql-response+json, with application/json and on the legacy
+# paths; whether it decides the status of a result; whether a retry may succeed. The first one in a result
+# decides.
+FAILURES = """
+UNAUTHENTICATED UNAUTHENTICATED 401 401 401 result
+KEY_TAKEN IDEMPOTENCY_CONFLICT 422 422 422 result
+OVERLOADED OVERLOADED 503 503 503 result retry
+OUTCOME_UNKNOWN OUTCOME_UNKNOWN 503 503 503 result retry
+READ_ONLY READ_ONLY 503 503 503 result retry
+TOO_COSTLY TOO_COSTLY 422 400 400 result
+RATE_LIMITED RATE_LIMITED 429 429 429 result retry
+NOT_PARSED GRAPHQL_PARSE_FAILED 400 200 500 result
+NOT_VALID GRAPHQL_VALIDATION_FAILED 422 200 500 result
+FORBIDDEN FORBIDDEN 403 403 403
+KEY_IN_USE IDEMPOTENCY_CONFLICT 409 409 409 retry
+NOT_FOUND NOT_FOUND 400 400 404
+INCOMPLETE INCOMPLETE 400 400 404
+UNREADABLE UNREADABLE 400 400 400
+NOT_RUNNING NOT_RUNNING 400 400 409
+WRONG_STATE WRONG_STATE 400 400 409
+DRAFT_CONFLICT DRAFT_CONFLICT 400 400 409
+EXPIRED EXPIRED 400 400 404
+INTERNAL INTERNAL 500 500 500
+NOT_ACCEPTABLE BAD_REQUEST 406 406 500
+METHOD BAD_REQUEST 405 405 405
+MUTATION_BY_GET BAD_REQUEST 405 400 500
+CONTENT_TYPE BAD_REQUEST 415 415 415
+TOO_LONG BAD_REQUEST 413 413 413
+NOT_JSON BAD_REQUEST 400 400 400
+MALFORMED BAD_REQUEST 422 400 400
+DOCUMENT_NOT_FOUND DOCUMENT_NOT_FOUND 422 400 500
+DOCUMENT_NOT_TRUSTED DOCUMENT_NOT_TRUSTED 422 400 500
+NOT_PERSISTED PERSISTED_QUERY_NOT_FOUND 422 200 500
+CANNOT_PERSIST PERSISTED_QUERY_NOT_SUPPORTED 422 200 500
+"""
+
+
+def test_every_failure_has_its_code_and_its_statuses() -> None:
+    rows = [
+        [
+            each.name,
+            each.code,
+            *map(str, (each.graphql, each.json, each.legacy)),
+            *["result"] * each.is_of_result,
+            *["retry"] * each.is_retried,
+        ]
+        for each in Failure
+    ]
+
+    assert rows == [line.split() for line in FAILURES.strip().splitlines()]
+    assert {kind.__name__: each.name for kind, each in BY_CLASS.items()} == {
+        "DatabaseUnavailable": "OVERLOADED",
+        "NotEnoughMemory": "OVERLOADED",
+        "OutcomeUnknown": "OUTCOME_UNKNOWN",
+    }
+    assert [BY_CODE[code].name for code in ("IDEMPOTENCY_CONFLICT", "BAD_REQUEST")] == [
+        "KEY_TAKEN",
+        "NOT_ACCEPTABLE",
+    ]
 
 
 # --- unexpected errors -----------------------------------------------------------------------------

@@ -16,12 +16,15 @@ from uvicorn.supervisors.multiprocess import Multiprocess
 from app.server import listener
 from app.server.listener import (
     INCOMPLETE_AT_ONCE,
+    MAX_USUAL_HEAD,
     RETRY_SECONDS,
     START_SECONDS,
     AcceptingServer,
     Config,
     Worker,
     Workers,
+    accept_some,
+    is_incomplete,
 )
 
 HEALTHCHECK_SECONDS = 30
@@ -89,6 +92,20 @@ def test_a_worker_that_stops_to_serve_has_served(worker: Any) -> None:
     worker.process = SimpleNamespace(exitcode=-signal.SIGKILL)
 
     assert worker.fault() == "was ended by SIGKILL"
+
+
+@pytest.mark.usefixtures("clock")
+@pytest.mark.parametrize("has_served", [True, False])
+@pytest.mark.parametrize(
+    "code, how", [(0, "ended with exit code 0"), (3, "ended with exit code 3"), (-9, "was ended by SIGKILL")]
+)
+def test_a_worker_that_has_ended_is_replaced_whatever_its_exit_code(
+    worker: Any, code: int, how: str, has_served: bool
+) -> None:
+    worker.has_served = has_served
+    worker.process = SimpleNamespace(exitcode=code)
+
+    assert worker.fault() == (how if has_served else f"{how} before it served")
 
 
 @pytest.mark.usefixtures("clock")
@@ -169,6 +186,42 @@ def test_the_supervisor_forwards_a_second_signal_once(monkeypatch: pytest.Monkey
     workers.join_all()
 
     assert len(forwarded) == 1
+
+
+HEAD = b"GET / HTTP/1.1\r\n"
+ARRIVED = {
+    "nothing": (b"", False),
+    "a part of a head": (HEAD, True),
+    "a head": (HEAD + b"\r\n", False),
+    "a head and a part of its body": (HEAD + b"\r\n{", False),
+    "a usual head": (HEAD + b"a: ".ljust(MAX_USUAL_HEAD - len(HEAD) - 4) + b"\r\n\r\n", False),
+    "a long head": (HEAD + b"a: ".ljust(MAX_USUAL_HEAD - len(HEAD) - 3) + b"\r\n\r\n", True),
+}
+
+
+@pytest.mark.parametrize("data, expected", ARRIVED.values(), ids=ARRIVED)
+def test_a_connection_whose_head_has_not_arrived_is_incomplete(data: bytes, expected: bool) -> None:
+    client, accepted = socket.socketpair()
+    with client, accepted:
+        accepted.setblocking(False)
+        client.sendall(data)
+
+        assert is_incomplete(accepted) is expected
+        client.shutdown(socket.SHUT_WR)
+        assert is_incomplete(accepted) is expected  # a connection without a request ends at once
+        assert accepted.recv(len(data) + 1) == data  # it was not read
+
+
+def test_at_most_so_many_connections_are_accepted_at_once() -> None:
+    with ExitStack() as stack:
+        listening = stack.enter_context(socket.create_server(("127.0.0.1", 0)))
+        listening.setblocking(False)
+        for _ in range(3):
+            stack.enter_context(socket.create_connection(listening.getsockname()))
+        accepted = [[stack.enter_context(each) for each in accept_some(listening, 2)] for _ in range(3)]
+
+        assert [len(each) for each in accepted] == [2, 1, 0]
+        assert not any(each.getblocking() for some in accepted for each in some)
 
 
 def test_the_limit_of_incomplete_requests_includes_connections_that_arrive_later(

@@ -98,6 +98,28 @@ def test_the_end_of_the_pause_stops_the_server(done: list[str]) -> None:
     assert sorted(done[1:]) == sorted(STOPS[1:])
 
 
+def test_a_process_that_ignores_signals_goes_on_ignoring_them(
+    done: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A program that is started in the background ignores Ctrl-C."""
+    read, write = os.pipe()
+    monkeypatch.setattr(signals, "parent_process", lambda: SimpleNamespace(sentinel=read))
+    vitals = Vitals()
+    usual = {each: signal.signal(each, signal.SIG_IGN) for each in (signal.SIGINT, signal.SIGTERM)}
+
+    def receive() -> None:
+        for number in usual:
+            signal.raise_signal(number)
+        os.close(write)
+        vitals.fail("the writer", OSError())
+
+    serve(done, receive, vitals)
+
+    assert [signal.signal(each, handler) for each, handler in usual.items()] == [signal.SIG_IGN] * 2
+    os.close(read)
+    assert done == ["drains"]  # because a part has failed
+
+
 def test_a_service_in_another_thread_drains_when_a_part_fails(done: list[str]) -> None:
     """It has no signals, so whoever runs it also ends it."""
     vitals = Vitals()
