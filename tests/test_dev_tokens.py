@@ -1,5 +1,7 @@
 """In development without a configured key the service generates a private key pair; production has none."""
 
+import errno
+import os
 from pathlib import Path
 
 import pytest
@@ -108,6 +110,8 @@ def test_an_invalid_key_file_is_reported(tmp_path: Path, content: str) -> None:
 
 
 LOCAL = [(b"host", b"localhost:8000")]
+LOCAL_HOSTS = [b"LocalHost", b"127.0.0.1:1", b"[::1]", b"[::1]:65535"]
+OTHER_HOSTS = [b"localhost:", b"localhost:655350", b"localhost.", b"127x0.0.1", b"127.0x0.1", b"::1"]
 
 
 @pytest.mark.parametrize(
@@ -119,8 +123,20 @@ LOCAL = [(b"host", b"localhost:8000")]
         (None, LOCAL, False),
         (("127.0.0.1", 1), [], False),
         (("127.0.0.1", 1), [*LOCAL, (b"x-forwarded-for", b"")], False),
+        (("127.0.0.1", 1), [*LOCAL, (b"viable", b"")], False),
+        *((("127.1.2.3", 1), [(b"host", host)], True) for host in LOCAL_HOSTS),
+        *((("127.0.0.1", 1), [(b"host", host)], False) for host in OTHER_HOSTS),
     ],
-    ids=["IPv4", "IPv6", "another machine", "a Unix socket", "no host", "a proxy"],
+    ids=[
+        "IPv4",
+        "IPv6",
+        "another machine",
+        "a Unix socket",
+        "no host",
+        "a proxy",
+        "perhaps a proxy",
+        *map(bytes.decode, LOCAL_HOSTS + OTHER_HOSTS),
+    ],
 )
 def test_only_a_visitor_on_the_same_machine_is_local(
     client: tuple[str, int] | None, headers: list[tuple[bytes, bytes]], expected: bool
@@ -134,3 +150,32 @@ def test_a_folder_that_cannot_be_created_is_reported(tmp_path: Path) -> None:
 
     with pytest.raises(SettingsError, match="cannot be created or read: "):
         public_key(in_development(tmp_path / "file"))
+
+
+def test_a_key_that_another_process_has_created_meanwhile_is_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other, link = in_development(tmp_path / "other"), os.link
+
+    def link_later(new: Path, path: Path) -> None:
+        path.write_bytes((tmp_path / "other" / KEY_FILE).read_bytes())
+        link(new, path)
+
+    own, expected = in_development(tmp_path / "own"), public_key(other)
+    monkeypatch.setattr(os, "link", link_later)
+
+    assert public_key(own) == expected
+    assert [path.name for path in (tmp_path / "own").iterdir()] == [KEY_FILE]
+
+
+def test_a_file_system_without_links_is_reported_and_keeps_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(new: Path, path: Path) -> None:
+        raise PermissionError(errno.EPERM, "Operation not permitted")
+
+    monkeypatch.setattr(os, "link", refuse)
+
+    with pytest.raises(SettingsError, match=r"cannot be created or read: .*Operation not permitted"):
+        public_key(in_development(tmp_path))
+    assert list(tmp_path.iterdir()) == []

@@ -11,6 +11,7 @@ from click.testing import CliRunner
 
 from app.cli import main
 from app.dev import building
+from app.dev.assets import built_page
 from app.dev.building import NotBuilt, check_built
 from app.main import create_app
 from app.settings import Environment, Settings
@@ -44,6 +45,16 @@ def test_a_page_is_served_under_a_strict_policy(browser: Caller) -> None:
         ' type="module" src="/assets/page-A1B2C3D4.js"',
     ]
     assert "{{" not in page.text and "<style" not in page.text and not re.search(r"\son\w+=", page.text)
+
+
+def test_what_a_script_reads_cannot_end_the_element_or_a_line(folder: Path) -> None:
+    text = "</script><!--&\u2028\u2029"
+
+    page = bytes(built_page(check_built(folder), "/graphql", {"a": text}).body).decode()
+
+    [config] = re.findall(r'id="config">(.*)</script>\n', page)
+    assert config == r'{"a": "\u003c/script\u003e\u003c!--\u0026\u2028\u2029"}'
+    assert json.loads(config) == {"a": text}
 
 
 def test_its_files_are_cached_forever(browser: Caller) -> None:

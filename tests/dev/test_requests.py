@@ -20,7 +20,7 @@ from starlette.types import Message, Receive, Scope, Send
 from app.db.admin.demo import CAREGIVER, CLIENT, demo_lines
 from app.db.interchange.load import importing
 from app.dev import requests
-from app.dev.requests import CURRENT, RecentRequest, RecentRequests, measured
+from app.dev.requests import CURRENT, MAX_DOCUMENT, SHOWN, RecentRequest, RecentRequests, finish, measured
 from app.main import create_app
 from app.rest_compat.routes import CAREGIVER_ASSIGNMENT
 from app.schema.transport.request_parsing import GraphQLRequest
@@ -202,6 +202,24 @@ def test_a_request_without_a_response_yet_is_listed_without_a_status_and_time() 
         for path in ("/3", "/2")
     ]
     assert "<p>The last 2 requests" in page
+
+
+@pytest.mark.parametrize("more", [0, 1])
+def test_a_listed_document_is_shown_up_to_a_limit_and_kept_up_to_another(more: int) -> None:
+    """Without its comments; of a document that is not kept only the beginning is shown, and no link."""
+    short, variables = "# a\n" + "b" * (SHOWN + more), {"id": "1"}
+    long = "c" * (MAX_DOCUMENT - len(str(variables)) + more)
+    recent, scope = RecentRequests(lambda: NOW, most=2), {"path": "/graphql"}
+    for query in (short, long):
+        request = RecentRequest(NOW, "POST", "/graphql", role="client")
+        sent = GraphQLRequest(query, variables, None, None)
+        finish(request, {**scope, "state": {"request": sent}}, 200)
+        recent.requests.append(request)
+
+    cells = re.findall(r"<td><code>(?:<a href[^>]*>)?([bc]+)(…?)(</a>)?</code></td>", recent.page())
+
+    begin = ("c" * SHOWN, "") if more else ("c" * SHOWN, "…")
+    assert cells == [(*begin, "" if more else "</a>"), ("b" * SHOWN, "…" * more, "</a>")]
 
 
 def test_a_page_and_the_document_in_a_query_string_are_not_listed(demo: Gateway) -> None:

@@ -10,7 +10,10 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from html.parser import HTMLParser
+from urllib.parse import parse_qs
+from zoneinfo import ZoneInfo
 
+import orjson
 import pytest
 from httpx2 import Response
 
@@ -19,6 +22,7 @@ from app.db.interchange.load import importing
 from app.dev.assets import POLICY
 from app.landing.page import example_calls
 from app.main import create_app
+from app.rest_compat.homework import read_homework
 from app.settings import Environment, Settings
 from tests import keys
 from tests.callers import Gateway, opened, run_write
@@ -70,6 +74,38 @@ def test_each_legacy_call_is_beside_its_replacement(own_keys: Settings) -> None:
     assert [json.loads(text) for kind, text in blocks if kind == "json"] == [
         call.variables for call in example_calls(NOW)
     ]
+
+
+def test_each_call_links_its_reference_and_opens_in_graphiql_for_its_role(own_keys: Settings) -> None:
+    with service(own_keys) as gateway:
+        page = page_of(gateway).text
+    links = re.findall(r'href="/openapi.html#(.+?)"', page)
+    fragments = [html.unescape(each) for each in re.findall(r'href="/graphql#(.+?)"', page)]
+    states = [{name: value for name, (value,) in parse_qs(each).items()} for each in fragments]
+
+    assert links == [
+        "tag/client/listClientSessions",
+        "tag/caregiver/listCaregiverAssignments",
+        "tag/caregiver/getCaregiverAssignment",
+        "tag/caregiver/assignHomework",
+    ]
+    assert [(state["query"], json.loads(state["variables"]), state["role"]) for state in states] == [
+        (call.document, call.variables, call.role.lower()) for call in example_calls(NOW)
+    ]
+
+
+def test_the_homework_of_the_page_begins_tomorrow_and_is_the_same_in_both_contracts() -> None:
+    call = example_calls(NOW)[-1]
+
+    assert call.variables["input"] == {
+        "sessionId": "1",
+        "bookIds": ["1", "2"],
+        "startDate": "2026-11-22T08:00:00Z",
+        "endDate": "2026-11-29T20:00:00Z",
+        "remindDates": ["2026-11-25T18:30:00Z"],
+    }
+    read = read_homework(json.dumps(call.body).encode(), ZoneInfo("UTC"))
+    assert json.loads(orjson.dumps(read, option=orjson.OPT_UTC_Z)) == call.variables["input"]
 
 
 def test_the_tokens_are_valid_for_their_roles(own_keys: Settings) -> None:
