@@ -9,11 +9,24 @@ import pytest
 import uvicorn
 from starlette.applications import Starlette
 from uvicorn.server import ServerState
+from websockets.frames import Frame, Opcode
+from websockets.server import ServerProtocol
 
 from app.care.budgets import Budget
 from app.server import sockets
-from app.server.sockets import MESSAGES_AT_ONCE, READERS_PER_TURN, EdgeSocket, Rate, read_next_messages
+from app.server.sockets import (
+    FRAMES_AT_ONCE,
+    MESSAGES_AT_ONCE,
+    PENDING_FRAMES,
+    READERS_PER_TURN,
+    EdgeConnection,
+    EdgeSocket,
+    Flow,
+    Rate,
+    read_next_messages,
+)
 from app.server.timeouts import MIN_PROGRESS
+from app.telemetry import counters
 
 UNSENT = 10 * MIN_PROGRESS
 
@@ -150,3 +163,75 @@ def test_a_rate_allows_a_burst_again_after_a_pause(monkeypatch: pytest.MonkeyPat
 
     assert first == [0, 0, 0, 0, 0.5, 1]
     assert (later, last) == ([0.5, 1.5], [0, MESSAGES_AT_ONCE / 2])
+
+
+def opened(pending: dict[Any, Any]) -> EdgeConnection:
+    """A connection after its handshake, that has not signed in."""
+    one = EdgeConnection(ServerProtocol(), pending)
+    pending[one] = None
+    one.receive_data(
+        b"GET /graphql HTTP/1.1\r\nhost: care\r\nconnection: upgrade\r\nupgrade: websocket\r\n"
+        b"sec-websocket-version: 13\r\nsec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
+    )
+    [request] = one.events_received()
+    one.send_response(one.accept(cast(Any, request)))
+    return one
+
+
+PING, CLOSE = Frame(Opcode.PING, b""), Frame(Opcode.CLOSE, b"\x03\xe8")
+FRAGMENTS = [Frame(Opcode.TEXT, b"", fin=False), *[Frame(Opcode.CONT, b"", fin=False)] * (FRAMES_AT_ONCE - 1)]
+END, MESSAGE = Frame(Opcode.CONT, b""), Frame(Opcode.TEXT, b"")
+FRAMES: dict[str, tuple[bool, list[Frame], int | None]] = {
+    "as many as may be": (False, [PING] * PENDING_FRAMES, None),
+    "and the end": (False, [*[PING] * PENDING_FRAMES, CLOSE], 1000),
+    "one more": (False, [PING] * (PENDING_FRAMES + 1), 1008),
+    "one more, a message": (False, [MESSAGE] * (PENDING_FRAMES + 1), 1008),
+    "signed in": (True, [PING] * FRAMES_AT_ONCE, None),
+    "signed in, and the end": (True, [*[PING] * FRAMES_AT_ONCE, CLOSE], 1000),
+    "signed in, one more": (True, [PING] * (FRAMES_AT_ONCE + 1), 1008),
+    "signed in, a message in fragments": (True, [*FRAGMENTS, END], None),
+    "signed in, one more fragment": (True, [*FRAGMENTS, FRAGMENTS[-1]], 1008),
+    "signed in, messages": (True, [MESSAGE] * (2 * FRAMES_AT_ONCE), None),
+}
+
+
+@pytest.mark.parametrize("is_signed_in, frames, code", FRAMES.values(), ids=FRAMES)
+def test_frames_are_limited_and_the_end_is_not(
+    is_signed_in: bool, frames: list[Frame], code: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sockets, "monotonic", lambda: 1000.0)
+    before = counters.limits["frames of a websocket"]
+    pending: dict[Any, Any] = {}
+    one = opened(pending)
+    if is_signed_in:
+        one.sign_in()
+
+    for each in frames:
+        one.receive_data(each.serialize(mask=True))
+
+    assert (one.close_sent.code if one.close_sent else None) == code
+    assert counters.limits["frames of a websocket"] == before + (code == 1008)
+    assert len(pending) == (not is_signed_in)
+
+
+def test_a_message_waits_until_the_one_before_it_has_left_room() -> None:
+    async def main() -> list[int]:
+        writable, sent, counts = asyncio.Event(), list[int](), list[int]()
+
+        async def send(number: int) -> None:
+            await Flow(writable).drain()
+            sent.append(number)
+            writable.clear()  # it fills the buffer
+
+        async with asyncio.TaskGroup() as group:
+            for number in range(3):
+                group.create_task(send(number))
+            for _ in range(3):
+                await asyncio.sleep(0)
+                writable.set()
+                for _ in range(5):
+                    await asyncio.sleep(0)
+                counts.append(len(sent))
+        return counts
+
+    assert asyncio.run(main()) == [1, 2, 3]
