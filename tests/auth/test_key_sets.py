@@ -1,7 +1,9 @@
 """Keys of an issuer are fetched again without a restart, and no caller can cause many fetches."""
 
+import asyncio
 from collections.abc import Iterator
 from concurrent.futures import Future, wait
+from threading import Event
 from typing import Any
 
 import orjson
@@ -10,11 +12,12 @@ import pytest
 from app.auth import key_sources
 from app.auth import keys as app_keys
 from app.auth.key_sources import KeysUnreadable, fetch
-from app.auth.keys import KEY_SET_GRACE, KEY_SET_PAUSE, KEY_SET_SECONDS, MAX_WAITING
+from app.auth.keys import KEY_SET_GRACE, KEY_SET_PAUSE, KEY_SET_SECONDS, MAX_WAITING, KeySet, Source
+from app.care.errors import CannotVerify
 from tests import keys
 from tests.auth.bad_tokens import now
 from tests.auth.conftest import Opening
-from tests.auth.issuer import Issuer, jwk, keys_of, serving_issuer, ticks_of, wait_until_read
+from tests.auth.issuer import Issuer, Ticks, jwk, keys_of, serving_issuer, ticks_of, wait_until_read
 from tests.auth.signing import (
     ASSIGNMENTS,
     BAD,
@@ -349,3 +352,34 @@ def test_a_token_without_kid_is_tried_with_every_key_of_its_algorithm(
     assert me(gateway, signed(caregiver(), NEW)) == CAREGIVER_1
     assert_refused(gateway, f"bearer {signed(caregiver(), keys.private_key('stranger'))}", 401, BAD)
     assert_refused(gateway, f"bearer {signed(caregiver(), ec_key())}", 401, BAD)
+
+
+def test_a_request_that_leaves_makes_room_for_one_that_waits_for_a_key() -> None:
+    may_load = Event()
+    may_load.set()
+
+    def load() -> bytes:
+        assert may_load.wait(PATIENCE)
+        return b""
+
+    async def wait_for_keys() -> tuple[bool, int]:
+        keys_read = KeySet(Source(load, lambda _: [], KEY_SET_SECONDS, KEY_SET_GRACE))
+        Ticks(keys_read).pass_(KEY_SET_PAUSE)
+        may_load.clear()
+        tasks = [asyncio.create_task(keys_read.fetch_unknown()) for _ in range(MAX_WAITING)]
+        await asyncio.sleep(0)
+        with pytest.raises(CannotVerify):
+            await keys_read.fetch_unknown()
+        first = tasks.pop()
+        first.cancel()
+        await asyncio.wait([first])
+        tasks.append(asyncio.create_task(keys_read.fetch_unknown()))
+        await asyncio.sleep(0)
+        is_waiting = not tasks[-1].done()
+        with pytest.raises(CannotVerify):
+            await keys_read.fetch_unknown()
+        may_load.set()
+        await asyncio.gather(*tasks)
+        return is_waiting, keys_read.waiting
+
+    assert asyncio.run(wait_for_keys()) == (True, 0)

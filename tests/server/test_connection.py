@@ -167,6 +167,21 @@ def test_a_shutdown_completes_the_requests_of_a_connection(count: int) -> None:
     assert (statuses, closing, calls[-1]) == ([200] * count, 1, "close")
 
 
+@pytest.mark.parametrize("ends", [True, False])
+def test_a_request_that_ends_its_connection_is_the_last_one(ends: bool) -> None:
+    """Also if the process ends meanwhile."""
+
+    async def main() -> tuple[list[int], list[str]]:
+        one = Connection()
+        await one.receive(WAITS[:-2] + b"connection: close\r\n\r\n", REQUEST)
+        if ends:
+            one.protocol.shutdown()
+        await one.release()
+        return one.statuses, one.calls[-1:]
+
+    assert run(main) == ([200], ["close"])
+
+
 def test_a_request_that_begins_during_shutdown_has_the_timeout(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(protocol, "GRACE_SECONDS", 0)
 
