@@ -6,7 +6,13 @@ from typing import cast
 import pytest
 
 from app.care.budgets import MAX_UNSENT, MOST_POLITE, Budget, Budgets, Unsent
-from app.server.admission import AdmissionControl, IncompleteRequests
+from app.server.admission import (
+    MAX_STANDING_WAIT,
+    MAX_WAIT,
+    REJECTING_UNSENT,
+    AdmissionControl,
+    IncompleteRequests,
+)
 from app.settings import Environment, Settings
 
 Request = asyncio.Task[None]
@@ -81,12 +87,54 @@ def test_if_all_requests_would_wait_too_long_those_who_wait_less_are_accepted(
     busy, polite, other = Budget(), Budget(), Budget()
     received(admission, busy, 3)
     received(admission, polite, 1)
-    admission.seconds_each = 0.24  # less than a second for all
-    assert [admission.rejects(each) for each in (busy, polite, other)] == [False] * 3
+    for admission.seconds_each in (0.24, 0.25):  # at most a second for all
+        assert [admission.rejects(each) for each in (busy, polite, other)] == [False] * 3
     admission.seconds_each = 0.26
 
     assert admission.may_reject()
     assert [admission.rejects(each) for each in (busy, polite, other)] == [True, False, False]
+
+
+@pytest.mark.parametrize(
+    "queued, each, standing, expected",
+    [
+        (0, 1.0, 9.0, False),
+        (2, MAX_WAIT / 2, 0.0, False),
+        (2, MAX_WAIT / 2 + 0.001, 0.0, True),
+        (2, MAX_STANDING_WAIT / 2, 9.0, False),
+        (2, MAX_STANDING_WAIT / 2 + 0.001, 9.0, True),
+        (2, MAX_STANDING_WAIT / 2 + 0.001, MAX_WAIT, False),
+        (2, MAX_STANDING_WAIT / 2 + 0.001, MAX_WAIT + 0.001, True),
+    ],
+)
+def test_requests_wait_too_long_beyond_a_limit(
+    admission: AdmissionControl, queued: int, each: float, standing: float, expected: bool
+) -> None:
+    admission.queued, admission.seconds_each = queued, each
+    admission.last_idle, admission.last_start = 0.0, standing
+
+    assert admission.waits_too_long() is expected
+    assert admission.may_reject() is expected
+
+
+@pytest.mark.parametrize("most, first", [(1, 0), (2, 1), (8, 4), (9, 4)])
+def test_requests_may_be_rejected_from_half_of_the_slots_on(most: int, first: int) -> None:
+    admission = AdmissionControl(Settings(env=Environment.DEVELOPMENT, most_requests=most))
+
+    may_reject = [(admission.may_reject(), received(admission, Budget()))[0] for _ in range(most + 1)]
+
+    assert may_reject == [number >= first for number in range(most + 1)]
+
+
+@pytest.mark.parametrize("unsent", [REJECTING_UNSENT, REJECTING_UNSENT + 1])
+@pytest.mark.parametrize("connections", [1, 2])
+def test_a_viewer_who_reads_several_responses_slowly_is_rejected_beyond_a_limit(
+    admission: AdmissionControl, unsent: int, connections: int
+) -> None:
+    slow = Budget()
+    slow.unsent, slow.slow_connections = unsent, connections
+
+    assert admission.rejects(slow) == (unsent > REJECTING_UNSENT and connections > 1)
 
 
 def test_a_standing_queue_is_shorter_than_a_burst() -> None:
@@ -289,6 +337,8 @@ def test_a_long_request_makes_as_many_older_ones_leave_as_it_needs() -> None:
     *older, newest = (Connection() for _ in range(5))
     for each in older:
         incomplete.set_size(each, 2)
+    incomplete.set_size(older[0], 4)
+    assert (len(incomplete.sizes), incomplete.bytes) == (4, 10)  # exactly the limit
 
     incomplete.set_size(newest, 7)
 
