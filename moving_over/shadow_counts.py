@@ -24,7 +24,7 @@ LABELS = {
 }
 INDEX = re.compile(r"\[(?:id=)?-?\d+\]")
 # A name that is not a plain word may be a value, and is not kept.
-MEMBER = re.compile(r"(?:\.?[A-Za-z_]\w{0,40}|\[\*\]){1,12}|the body", re.ASCII)
+MEMBER = re.compile(r"(?:(?:^|\.)[A-Za-z_]\w{0,40}|\[\*\]){1,12}|the body", re.ASCII)
 KINDS = {Likeness.WRITING: "writing", Likeness.ORDER: "order", Likeness.BYTES: "value"}  # of whole bodies
 
 Found = tuple[str, str]  # the member and the kind of a difference

@@ -7,6 +7,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 import orjson
@@ -101,6 +102,11 @@ def explained(*found: tuple[str, str]) -> Judged:
 
 # --- kinds of differences ---
 
+
+def nested(value: Any, depth: int) -> Any:
+    return nested({"a": [value]}, depth - 1) if depth else value
+
+
 ITEMS = [{"id": 7, "score": 1}, {"id": 9, "score": 2}]
 KINDS: dict[str, tuple[Response, Response, tuple[str, str]]] = {
     "status": (json_response({"a": 1}), Response(404), ("200 -> 404", "status")),
@@ -119,8 +125,24 @@ KINDS: dict[str, tuple[Response, Response, tuple[str, str]]] = {
         ("the body", "order")),
     "writing": (Response(body=b'{"a":1}'), Response(body=b'{"a": 1}'), ("the body", "writing")),
     "not JSON": (Response(body=b"<a>"), Response(body=b"<b>"), ("the body", "value")),
-    "a name that is a value": (json_response({"mara@example.test": 1}), json_response({}),
-        ("other", "missing")),
+    **{
+        f"the name {name}": (json_response({name: 1}), json_response({}), (member, "missing"))
+        for name, member in {
+            "mara@example.test": "other", "Zoë": "other", "_links": "_links", "7": "other",
+            "m" * 41: "m" * 41, "m" * 42: "other", f"{'m' * 60}@": "other",
+        }.items()
+    },
+    **{
+        f"{depth} levels": (
+            json_response(nested(1, depth)), json_response(nested(2, depth)), (member, "value")
+        )
+        for depth, member in ((6, ".".join(["a[*]"] * 6)), (7, "other"))
+    },
+    "an item with a negative id": (json_response([{"id": -7}, {"id": 1}]), json_response([{"id": 1}]),
+        ("[*]", "missing")),
+    "another type of body": (json_response([]), json_response({}), ("the body", "type")),
+    "a status and a header": (json_response({}), Response(404, headers={"Content-Type": "text/html"}),
+        ("200 -> 404", "status")),
 }  # fmt: skip
 
 
@@ -163,6 +185,27 @@ def test_a_gzip_body_is_compared_to_its_end(pair: Callable[..., Pair]) -> None:
 
 
 ZIPPED = {**JSON, "content-encoding": "gzip"}
+DAMAGED = {
+    "cut off": gzip.compress(b"{}")[:-1],
+    "no gzip": b"{}",
+    "with another checksum": gzip.compress(b"{}")[:-8] + bytes(8),
+    "with invalid data": gzip.compress(b"{}")[:10] + b"\xff" * 9,
+}
+
+
+@pytest.mark.parametrize("case", DAMAGED)
+def test_a_body_that_is_no_gzip_is_compared_as_it_is(pair: Callable[..., Pair], case: str) -> None:
+    damaged = Response(body=DAMAGED[case], headers=ZIPPED)
+
+    assert pair(damaged, damaged).compare() == SAME
+
+
+def test_a_gzip_body_may_be_as_long_as_the_limit(pair: Callable[..., Pair]) -> None:
+    longest = [Response(body=gzip.compress(bytes(MAX_BYTES), level), headers=ZIPPED) for level in (1, 9)]
+
+    assert pair(*longest).compare() == SAME
+
+
 LONG: dict[str, tuple[dict[str, str], bytes, bytes]] = {
     "gzip bodies": (ZIPPED, gzip.compress(bytes(MAX_BYTES) + b"a"), gzip.compress(bytes(MAX_BYTES) + b"b")),
     "an answer of the new service": (JSON, b"{}", bytes(MAX_BYTES + 1)),
@@ -502,6 +545,18 @@ def test_beside_any_number_of_series_known_ones_and_days_are_counted() -> None:
     assert counts.numbers[series[7]] == 3
     assert [(len(key), number) for key, number in counts.of("days")] == [(1, 2)]
     assert counts.of("repeats") == [((LIST_CLIENT_SESSIONS,), 2)]
+
+
+def test_as_many_series_as_the_limit_have_names_of_their_own() -> None:
+    series = [("answers", LIST_CLIENT_SESSIONS, f"app-{number}", "same") for number in range(MAX_SERIES - 1)]
+    counts = Counts(dict.fromkeys(series, 1))
+
+    for name in ("last", "one-more"):
+        counts.add("answers", LIST_CLIENT_SESSIONS, name, "same")
+
+    assert sorted(counts.numbers.keys() - series) == [
+        ("answers", LIST_CLIENT_SESSIONS, name, "same") for name in ("last", "other")
+    ]
 
 
 def test_each_difference_is_counted_with_its_own_outcome() -> None:
