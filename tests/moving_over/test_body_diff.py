@@ -60,6 +60,14 @@ VALUES = {
         b'[{"id":1},{"id":1,"a":1}]', b'[{"id":1,"a":1}]',
         [Difference("[0].a", MISSING, 1), Difference("[1]", {"id": 1, "a": 1}, MISSING)],
     ),
+    "an id twice among others": (
+        b'[{"id":1},{"id":2},{"id":1}]', b'[{"id":2},{"id":1}]',
+        [
+            Difference("[0].id", 1, 2),
+            Difference("[1].id", 2, 1),
+            Difference("[2]", {"id": 1}, MISSING),
+        ],
+    ),
     "lists of different lengths": (b"[1]", b"[1,2]", [Difference("[1]", MISSING, 2)]),
     "different types": (b"[]", b"{}", [Difference("the body", [], {})]),
 }  # fmt: skip
@@ -79,18 +87,22 @@ def test_no_more_differences_are_listed_than_can_be_read() -> None:
 
 
 def test_values_are_shown_as_types_and_lengths_or_as_json() -> None:
-    pairs = [("1\x1b[31m", None), ("x" * 100, 1), (2, 1), (True, MISSING), ([1], {})]
+    pairs = [
+        ("1\x1b[31m", None), ("x" * 79, 1.5), ("x" * 78, 1), (2, 1), (True, MISSING), ([1], {}),
+    ]  # fmt: skip
 
     assert [shown_values(*pair, False) for pair in pairs] == [
         ("text of 6", "null"),
-        ("text of 100", "number"),
+        ("text of 79", "number"),
+        ("text of 78", "number"),
         ("number", "another number"),
         ("true or false", "nothing"),
         ("list of 1", "object"),
     ]
     assert [shown_values(*pair, True) for pair in pairs] == [
         ('"1\\u001b[31m"', "null"),
-        (f'"{"x" * 76}...', "1"),
+        (f'"{"x" * 76}...', "1.5"),
+        (f'"{"x" * 78}"', "1"),
         ("2", "1"),
         ("true", "nothing"),
         ("[1]", "{}"),
@@ -126,6 +138,32 @@ def test_every_mask_of_a_value_has_matched() -> None:
     assert masks.unmatched == []
 
 
+def test_masks_match_in_equal_bodies_too() -> None:
+    masks = read_masks(("a", "b"))
+
+    assert compare_bodies(b'{"a":1}', b'{"a":1}', masks) == (Likeness.SAME, [])
+    assert masks.unmatched == ["b"]
+
+
+def test_a_mask_may_name_an_item_far_behind() -> None:
+    assert read_masks(("a[999999]",)).bodies == {"a[999999]": ("a", 999_999)}
+
+
+NAMES = {
+    "of any name": ("a.*.c", b'{"a":{"b":{"c":1},"d":{"c":1}}}', b'{"a":{"b":{"c":2},"d":{"c":3}}}'),
+    "that is written with escapes": ("ü", b'{"\\u00fc":1}', b'{"\\u00fc":2}'),
+    "beside texts with quotes": ("a", *(b'{"b":"\\"}, \\\\","a":%d}' % n for n in (1, 2))),
+    "whose texts contain quotes": ("a", *(b'{"a":"\\"%d}","b":1}' % n for n in (1, 2))),
+}
+
+
+@pytest.mark.parametrize("case", NAMES)
+def test_a_value_is_masked_by_its_path(case: str) -> None:
+    mask, old, new = NAMES[case]
+
+    assert compare_bodies(old, new, read_masks((mask,))) == (Likeness.SAME, [])
+
+
 def test_bytes_outside_of_masks_are_compared() -> None:
     masks = read_masks(("at",))
 
@@ -141,7 +179,7 @@ def test_the_presence_of_a_masked_member_is_compared() -> None:
     )
 
 
-@pytest.mark.parametrize("mask", ["", ".a", "a[", "a[x]", "a]b", "header:", "a..b"])
+@pytest.mark.parametrize("mask", ["", ".a", "a[", "a[x]", "a]b", "header:", "a..b", "a[1000000]"])
 def test_an_invalid_mask_is_rejected(mask: str) -> None:
     with pytest.raises(LegacyMigrationError) as error:
         read_masks((mask,))
