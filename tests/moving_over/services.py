@@ -61,7 +61,7 @@ def fake_service(handler: Handler) -> Iterator[str]:
             self.end_headers()
             self.wfile.write(b"" if self.command == "HEAD" else response.body)
 
-        do_GET = do_HEAD = do_PUT = handle_any
+        do_GET = do_HEAD = do_OPTIONS = do_PUT = handle_any
 
         def log_message(self, *_: object) -> None:
             pass

@@ -84,6 +84,31 @@ GAPS: dict[str, tuple[Change, dict[Gap, list[str]]]] = {
         in_body(3, lambda body: body.update(totalElements=2**31 - 1, totalPages=2**30)),
         {Gap.LIST: ["caregiver caregiver-1: FUTURE: page 1 of 1,073,741,824 and 1,073,741,822 more"]},
     ),
+    "two pages": (
+        in_body(3, lambda body: body.update(totalElements=5, totalPages=3)),
+        {Gap.LIST: ["caregiver caregiver-1: FUTURE: page 1 of 3 and 1 more"]},
+    ),
+    "a page in each of two sizes": (
+        several(lambda lines: lines.append(in_another_size(lines[0])), without(2)),
+        {
+            Gap.LIST: ["caregiver caregiver-1: RUNNING: page 1 of 3 and 1 more"],
+            Gap.ASSIGNMENT: ["session 1 of caregiver 1: 1 of 2"],
+        },
+    ),
+    "an id that is a number": (
+        item(1, 1, id="2"),
+        {Gap.ASIDE: ["assignment 2, line 1, item 2: id is text: Input should be a valid integer"]},
+    ),
+    "an id of ASCII digits": (
+        item(1, 1, id="٢"),
+        {
+            Gap.ASIDE: [
+                "assignment without a valid id, line 1, item 2: id is text: Input should be a valid integer"
+            ],
+            Gap.LIST: ["caregiver caregiver-1: RUNNING: an item has no valid id"],
+            Gap.ASSIGNMENT: ["session 1 of caregiver 1: 1 of 2"],
+        },
+    ),
     "a caregiver": (without(5, 6, 7), {Gap.ASSIGNMENT: ["session 5 of caregiver 2: 0 of 1"]}),
     "a client": (without(8, 9, 10), {Gap.SESSION: ["session 3 of client 1", "session 1 of client 1"]}),
     "answers": (item(5, answers=[]), {Gap.ANSWERS: ["assignment 5"]}),
@@ -119,11 +144,27 @@ GAPS: dict[str, tuple[Change, dict[Gap, list[str]]]] = {
         {Gap.CONTRADICTION: ["assignment 5: content"]},
     ),
     "known members": (
-        several(item(4, rating=5), item(8, documents=[{"id": 1}], feedbacks=None)),
+        several(
+            item(4, rating=5, drafts=[1], autoSaveAnswers=[1], feedbacks=[1]),
+            in_body(4, lambda body: body["content"][0]["answers"][0].update(metadata=0)),
+            in_body(4, lambda body: body["content"][0]["answers"][0]["answers"][0].update(
+                metadata={}, highlights="",
+            )),
+            item(8, documents=[{"id": 1}], assignments=[1], feedbacks=None),
+            item(9, documents=[{"id": 1}], assignments=[], feedbacks=[1]),
+        ),
         {
             Gap.IGNORED: [
+                "autoSaveAnswers of the assignment: not empty (1 times)",
+                "drafts of the assignment: not empty (1 times)",
+                "feedbacks of the assignment: not empty (1 times)",
                 "rating of the assignment: unknown member (1 times)",
-                "documents of the session: not empty (1 times)",
+                "metadata of the answer set: not empty (1 times)",
+                "highlights of the answer: not empty (1 times)",
+                "metadata of the answer: not empty (1 times)",
+                "assignments of the session: not empty (1 times)",
+                "documents of the session: not empty (2 times)",
+                "feedbacks of the session: not empty (1 times)",
             ]
         },
     ),

@@ -1,8 +1,10 @@
 """The old service cannot send a response without end. Each response on a connection has its own limits. A
 read is repeated after a reset, and recorded again after the pause that the service requests."""
 
+import http.client
 import select
 import socket
+import ssl
 import struct
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -13,9 +15,10 @@ from urllib.parse import urlsplit
 import orjson
 import pytest
 
+from app.auth.limited_http import ResponseTooLong
 from app.care.context import Role
 from moving_over import LegacyMigrationError
-from moving_over.http_client import Connection, RequestFailed, read_address
+from moving_over.http_client import Connection, RequestFailed, read_address, reason_of
 from moving_over.http_client import Response as Received
 from moving_over.recorder import Recorder
 from moving_over.tokens import UserToken
@@ -67,6 +70,7 @@ BUSY_503, BUSY_429 = (Response(status, headers={"Retry-After": "0"}) for status 
 READ_AGAIN = {  # the answer, the method and the number of requests
     "overloaded": (BUSY_503, "GET", 5),
     "too many requests": (BUSY_429, "HEAD", 5),
+    "overloaded, options": (BUSY_503, "OPTIONS", 5),
     "overloaded, a change": (BUSY_503, "PUT", 1),
     "overloaded, without a pause": (Response(503), "GET", 1),
     "an answer with a pause": (Response(headers={"Retry-After": "0"}), "GET", 1),
@@ -130,6 +134,36 @@ def test_a_service_without_tls_is_named_as_such() -> None:
             Connection(read_address(secure), timeout=30).send("GET", "/", None, {})
 
     assert str(refusal.value).startswith(f"{secure} cannot be reached: TLS: ")
+
+
+def tls_error(reason: str | None) -> ssl.SSLError:
+    error = ssl.SSLError("no more is known")
+    error.reason = reason  # type: ignore[assignment]
+    return error
+
+
+REASONS: dict[str, Exception] = {
+    "no complete response in time": TimeoutError(110, "Connection timed out"),
+    "the response is too long": ResponseTooLong(),
+    "TLS: WRONG VERSION NUMBER": tls_error("WRONG_VERSION_NUMBER"),
+    "TLS: ('no more is known',)": tls_error(None),
+    "unknown host": socket.gaierror(-2, "Name or service not known"),
+    "No route to host": OSError(113, "No route to host"),
+    "connection closed": http.client.RemoteDisconnected(),
+    "invalid HTTP response": http.client.BadStatusLine("x"),
+}
+
+
+@pytest.mark.parametrize("reason", REASONS)
+def test_a_failure_has_a_reason_without_details(reason: str) -> None:
+    assert reason_of(REASONS[reason]) == reason
+
+
+def test_a_host_that_is_no_name_is_unknown() -> None:
+    address = read_address(f"http://{'a' * 64}.example.test")
+
+    with pytest.raises(LegacyMigrationError, match=r"cannot be reached: unknown host$"):
+        Connection(address, timeout=30).send("GET", "/", None, {})
 
 
 def test_reads_of_the_tools_name_them() -> None:
@@ -208,8 +242,8 @@ def busy(pause: str) -> Response:
 
 PAUSES: dict[str, tuple[list[Response], list[float]]] = {
     "that the service requests": (
-        [busy("7"), busy("Thu, 26 Nov 2026 09:00:00 GMT"), busy("3600"), busy("9" * 5000), busy("0")],
-        [0, 7, 1, 60, 60],
+        [*map(busy, ("²", "Thu, 26 Nov 2026 09:00:00 GMT", "7", "3600", "9" * 5000, "0"))],
+        [0, 1, 1, 7, 60, 60],
     ),
     "that increases": ([busy("0")] * 11, [0, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 12.8, 25.6, 30, 30]),
     "that was requested for one attempt": ([busy("7"), CUT, busy("3"), busy("0")], [0, 7, 0.4, 3]),

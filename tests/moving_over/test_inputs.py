@@ -43,6 +43,13 @@ LINES: dict[str, tuple[dict[str, Any], str]] = {
     "an impossible status": (
         {"path": PATH, "status": 99}, "status: Input should be greater than or equal to 100"
     ),
+    "a status above the largest": (
+        {"path": PATH, "status": 600}, "status: Input should be less than or equal to 599"
+    ),
+    "a folder": ({"path": PATH, "file": "."}, "file: . does not exist"),
+    "a link out of the folder": (
+        {"path": PATH, "file": "link"}, "file: must be in the folder of the file that names it, or below"
+    ),
     "an unknown method": (
         {"path": PATH, "method": "get"},
         "method: Input should be 'GET', 'HEAD', 'OPTIONS', 'POST', 'PUT', 'PATCH' or 'DELETE'",
@@ -59,6 +66,7 @@ LINES: dict[str, tuple[dict[str, Any], str]] = {
 def test_an_invalid_line_is_rejected_with_its_number(tmp_path: Path, case: str) -> None:
     line, sentence = LINES[case]
     file = write_lines(tmp_path / "calls.jsonl", [{"path": PATH}, line])
+    (tmp_path / "link").symlink_to(__file__)
 
     with pytest.raises(LegacyMigrationError) as error:
         list(read_calls(file))
@@ -66,6 +74,7 @@ def test_an_invalid_line_is_rejected_with_its_number(tmp_path: Path, case: str) 
     assert str(error.value) == f"{file}, line 2: {sentence}"
 
 
+ANY_HEADER = {"!#$%&'*+-.^_`|~0123456789AZaz": " ~", "te-x": ""}
 READ: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "a complete address": (
         {"path": "https://old.example/gateway/x?a=1&b"},
@@ -78,6 +87,24 @@ READ: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
         {"method": "GET", "headers": {}, "status": 200, "body": None, "role": "CAREGIVER"},
     ),
     "another role": ({"path": PATH, "role": "NOBODY"}, {"role": None}),
+    **{
+        f"{role} on any path": ({"path": "/x", "role": role}, {"role": role})
+        for role in ("CAREGIVER", "CLIENT")
+    },
+    **{
+        method: ({"path": PATH, "method": method}, {"method": method, "is_safe": is_safe})
+        for method, is_safe in {
+            "GET": True,
+            "HEAD": True,
+            "OPTIONS": True,
+            "POST": False,
+            "PUT": False,
+            "PATCH": False,
+            "DELETE": False,
+        }.items()
+    },
+    **{f"status {status}": ({"path": PATH, "status": status}, {"status": status}) for status in (100, 599)},
+    "any header": ({"path": PATH, "headers": ANY_HEADER}, {"headers": ANY_HEADER}),
     "bodies": (
         {"path": PATH, "body": {"a": [1]}, "answer": "{ }"},
         {"body": b'{"a":[1]}', "response": b"{ }"},
@@ -103,6 +130,7 @@ def test_a_line_is_read_after_blank_ones(tmp_path: Path, case: str) -> None:
         "care.example.test",
         "ftp://care.example.test",
         "https://a:b@care.example.test",
+        "https://a@care.example.test",
         "https://a:b@care.example.test:99999",
         "https://:b@care.example.test",
         "https://care.example.test?a=1",
@@ -165,12 +193,14 @@ def test_a_byte_order_mark_is_not_part_of_a_user_name(tmp_path: Path) -> None:
 def test_a_user_name_is_in_the_token_or_before_it(monkeypatch: pytest.MonkeyPatch) -> None:
     claims = {"user_name": ("a", None), "sub": (None, "b")}
     tokens = [keys.token("CLIENT", user, sub=subject) for user, subject in claims.values()]
-    monkeypatch.setenv("TOKENS", "\n".join(["", "# of the old service", *tokens, f"c {tokens[0]}"]))
+    tokens += [tokens[0], "Az09._~+/-=="]
+    lines = ["", " # of the old service", *tokens[:2], f"c {tokens[2]}", f"d {tokens[3]}"]
+    monkeypatch.setenv("TOKENS", "\n".join(lines))
 
     read = read_tokens(Role.CLIENT, ("env:TOKENS",), "user_name")
 
-    assert [(each.user, each.token) for each in read] == list(zip("abc", [*tokens, tokens[0]], strict=True))
-    assert [each.place for each in read] == [f"env:TOKENS, line {line}" for line in (3, 4, 5)]
+    assert [(each.user, each.token) for each in read] == list(zip("abcd", tokens, strict=True))
+    assert [each.place for each in read] == [f"env:TOKENS, line {line}" for line in (3, 4, 5, 6)]
 
 
 UNUSABLE = {
