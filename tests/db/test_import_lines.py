@@ -198,6 +198,11 @@ MISTAKES: dict[str, tuple[Record, str]] = {
     ),
     "nothing": ({"bookId": None}, "bookId is null: Input should be a valid integer"),
     "a state": ({"status": "EXPIRED"}, f"status is EXPIRED: {STATUS}"),
+    "a long state": (
+        {"status": "NOT_YET_ANSWERED_BY_THE_CLIENT_"},
+        f"status is NOT_YET_ANSWERED_BY_THE_CLIENT_: {STATUS}",
+    ),
+    "a longer state": ({"status": "A" * 32}, f"status is text: {STATUS}"),
     "a text after a state": ({"status": "EXPIRED for Jonas"}, f"status is text: {STATUS}"),
     "a part": ({"reminders": [{}]}, "reminders[0].remindDate is missing: Field required"),
     "several members": (

@@ -158,15 +158,40 @@ def test_tokens_that_are_sent_unencrypted_are_a_warning_for_each_service(pair: S
     ]
 
 
-def test_masks_and_loose_ignore_differences(pair: ServicePair) -> None:
+@pytest.mark.parametrize(
+    ("body", "likeness"),
+    [
+        (b'{"at":2, "a":2}', "same JSON, different formatting"),
+        (b'{"a":2,"at":2}', "different order of members"),
+    ],
+)
+def test_masks_and_loose_ignore_differences(pair: ServicePair, body: bytes, likeness: str) -> None:
     pair.start(
         Response(body=b'{"at":1,"a":2}', headers={**JSON, "Allow": "GET"}),
-        Response(body=b'{"at":2, "a":2}', headers={**JSON, "Allow": "PUT"}),
+        Response(body=body, headers={**JSON, "Allow": "PUT"}),
     )
     masks = ("--mask", "at", "--mask", "header:allow", "--mask", "b")
 
     assert printed(pair.compare(*masks, "--loose")) == (0, [SAME, "the mask b matched nothing"])
-    assert printed(pair.compare(*masks))[1][:2] == [FIRST, "  body: same JSON, different formatting"]
+    assert printed(pair.compare(*masks))[1][:2] == [FIRST, f"  body: {likeness}"]
+
+
+def test_a_mask_of_a_header_that_is_equal_matches(pair: ServicePair) -> None:
+    pair.start(*[Response(headers={**JSON, "Allow": "GET"})] * 2)
+
+    assert printed(pair.compare("--mask", "header:allow", "--mask", "header:location")) == (
+        0, [SAME, "the mask header:location matched nothing"]
+    )  # fmt: skip
+
+
+def test_the_calls_of_a_long_file_are_compared_in_order(pair: ServicePair) -> None:
+    pair.start(json_response(1), json_response(2))
+
+    lines = printed(pair.compare("--at-once", "1", calls=[{"path": PATH}] * 12))[1]
+
+    assert [line for line in lines if line.startswith("line ")] == [
+        f"line {number}: {FIRST.partition(': ')[2]}" for number in range(1, 13)
+    ]
 
 
 def test_gzip_bodies_are_compared_by_their_content(pair: ServicePair) -> None:
@@ -261,8 +286,9 @@ def test_no_calls_are_no_success(pair: ServicePair) -> None:
     assert printed(pair.compare(calls=[])) == (2, ["0 same, 0 different"])
 
 
-def test_a_token_that_only_the_new_service_rejects_is_no_difference(pair: ServicePair) -> None:
-    pair.start(Response(), Response(status=401))
+@pytest.mark.parametrize("status", [200, 302])
+def test_a_token_that_only_the_new_service_rejects_is_no_difference(pair: ServicePair, status: int) -> None:
+    pair.start(Response(status), Response(status=401))
 
     assert printed(pair.compare()) == (
         2,
@@ -278,6 +304,13 @@ def test_a_token_that_both_services_reject_is_compared(pair: ServicePair) -> Non
     pair.start(Response(status=401), Response(status=401))
 
     assert printed(pair.compare()) == (0, [SAME])
+
+
+@pytest.mark.parametrize("status", [400, 403, 404])
+def test_a_call_that_the_old_service_rejects_too_is_compared(pair: ServicePair, status: int) -> None:
+    pair.start(Response(status), Response(status=401))
+
+    assert printed(pair.compare()) == (1, [FIRST, f"  status: {status} -> 401", DIFFERENT])
 
 
 REJECTED: dict[str, tuple[list[dict[str, Any]], str]] = {

@@ -1,5 +1,6 @@
 """Gaps and invalid rows of a recording are reported; an unreadable response is rejected with its line."""
 
+from contextlib import nullcontext
 from copy import deepcopy
 from pathlib import Path
 from zoneinfo import ZoneInfo
@@ -8,10 +9,11 @@ import orjson
 import pytest
 
 from app.care.context import Role
+from app.db.interchange.recorded import from_local_time
 from moving_over import LegacyMigrationError
 from moving_over.commands import shared
 from moving_over.extraction import Gap, Recording, extract, is_complete
-from moving_over.pages import Reading
+from moving_over.pages import Reading, read_values
 from moving_over.recorded_calls import read_calls
 from tests.moving_over.recordings import (
     PATHS,
@@ -310,6 +312,7 @@ GAPS: dict[str, tuple[Change, dict[Gap, list[str]]]] = {
             item(8, runningStatus=None, isClosed=None),
             item(1, 1, status=None, feedbackStatus=None, score=None, isTest=None, answers=None),
             in_body(2, lambda body: body["content"][0]["answers"][0].update(saveType=None)),
+            in_body(3, lambda body: body.update(totalElements=None, totalPages=None, size=None, number=None)),
         ),
         {},
     ),
@@ -379,6 +382,8 @@ UNREADABLE: dict[str, tuple[Change, str]] = {
     "not JSON": (
         line(2, answer="<html>"), "line 2: the response is not JSON"
     ),
+    "nested too deeply": (line(2, answer="[" * 100_000), "line 2: the response is not JSON"),
+    "a byte order mark": (line(2, answer="\ufeff{}"), "line 2: the response begins with a byte order mark"),
     "not a page": (line(2, answer={"message": "no"}), "line 2: in the response, content: Field required"),
     "another status": (line(2, status=401), "line 2: status is 401: only responses with 200 can be imported"),
     "a list that is gone": (
@@ -432,6 +437,44 @@ def test_a_local_time_that_a_clock_change_skips_is_invalid(
             "is CARE_TIME_ZONE that of the old service?"
         ],
     ]
+
+
+DATES = {
+    "1900/01/01 00:00": "1900-01-01T00:00:00+00:00",
+    "2999/12/31 23:59": "2999-12-31T23:59:00+00:00",
+    **dict.fromkeys(
+        ["1899/12/31 23:59", "3000/01/01 00:00", "2026/13/01 09:00", "2026/11/21 09:00:00", "2026/11/21"]
+    ),
+}
+
+
+@pytest.mark.parametrize("text", DATES)
+def test_a_local_time_is_a_date_of_the_years_that_can_be_stored(text: str) -> None:
+    utc = DATES[text]
+    with nullcontext() if utc else pytest.raises(ValueError, match=r"of the years 1900 to 2999$"):
+        assert from_local_time(text, ZoneInfo("UTC")) == utc
+
+
+@pytest.mark.parametrize(
+    ("zone", "text"), [("Asia/Tokyo", "0001/01/01 00:00"), ("America/New_York", "9999/12/31 23:59")]
+)
+def test_a_local_time_at_the_ends_of_the_calendar_is_rejected(zone: str, text: str) -> None:
+    with pytest.raises(ValueError, match=r"of the years 1900 to 2999$"):
+        from_local_time(text, ZoneInfo(zone))
+
+
+def test_values_of_every_type_are_mapped_by_their_json() -> None:
+    reading = Reading(ZoneInfo("UTC"), {"a": {"null": 0, "true": 1, "7": 2, "x": 3, "[1]": None}})
+
+    assert [reading.replaced("a", value) for value in (None, True, 7, "x", [1], "y", 8)] == [
+        0, 1, 2, 3, None, "y", 8,
+    ]  # fmt: skip
+    assert reading.replaced("b", None) is None
+
+
+def test_a_missing_file_of_values_is_rejected(tmp_path: Path) -> None:
+    with pytest.raises(LegacyMigrationError, match=r"/none cannot be read: it must be like "):
+        read_values(tmp_path / "none")
 
 
 @pytest.mark.parametrize(("number", "last"), [(0, []), (10, ["  9"]), (11, ["  9", "  and 1 more"])])

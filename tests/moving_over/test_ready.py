@@ -2,15 +2,25 @@
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from typing import Any
+from zoneinfo import ZoneInfo
 
 import orjson
 import pytest
 
+from app.care.context import Role
+from moving_over.commands.reconcile import checks_of
+from moving_over.extraction import Recording
+from moving_over.pages import Reading
+from moving_over.reconciliation import Reconciliation
+from moving_over.recorded_rows import RemainingWork
 from tests import keys
 from tests.db import raw
+from tests.factories import NOW
 from tests.moving_over.moves import Move
 from tests.moving_over.test_careful_update import rewrite
 
+IMPORTED = ("recording", int(NOW.timestamp()))
 CHECKS = (
     "the recording is complete",
     "it is recent",
@@ -183,6 +193,50 @@ def test_what_is_missing_is_named_with_its_remedy(prepared: Move, case: str) -> 
     checks = [f"NO\t{name}\t{failed[name]}" if name in failed else f"ok\t{name}" for name in CHECKS]
     count = f"{len(failed)} check{'s' * (len(failed) > 1)}"
     assert (code, lines) == (1, [*checks, f"no go: {count} failed"])
+
+
+WORK: dict[str, tuple[dict[str, Any], dict[str, str]]] = {
+    "nothing": ({}, {}),
+    "rows of every kind, and a counter": (
+        {
+            "missing_here": [("client", 1)], "only_here": [("session", 2)], "aside": [("session", 4)],
+            "different": {("book", 3): ["name"]}, "counters": [None],
+        },
+        {
+            CHECKS[4]: "4 are not; `legacy reconcile`, `legacy resolve`",
+            CHECKS[5]: "1 are not; `verify`",
+        },
+    ),
+    "conflicts of every kind": (
+        {"imported": dict.fromkeys([IMPORTED, ("conflict book", 1), ("conflict session", 1)], "")},
+        {CHECKS[3]: "2; `legacy resolve`"},
+    ),
+    "people and users": (
+        {"remaining": RemainingWork([(Role.CLIENT, 1)], [(role, "a") for role in Role], [], [7])},
+        {CHECKS[6]: "3 have none; `account link`"},
+    ),
+    "many books": (
+        {"remaining": RemainingWork([], [], [*range(1000)], [])},
+        {CHECKS[7]: "1,000 have none; `books import`"},
+    ),
+    "another recording": (
+        {"imported": {("recording", IMPORTED[1] - 1): ""}}, {CHECKS[2]: "`import RECORDING --update`"}
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", WORK)
+def test_each_check_counts_all_of_its_work(case: str) -> None:
+    """The recording began exactly at the oldest moment."""
+    values, failed = WORK[case]
+    recording = Recording(Reading(ZoneInfo("UTC")), list)
+    recording.moments = [NOW, NOW]
+    found = Reconciliation()
+    found.imported, found.remaining = {IMPORTED: ""}, RemainingWork([], [], [], [])
+    for name, value in values.items():
+        setattr(found, name, value)
+
+    assert {name: fix for name, fix in checks_of(recording, found, NOW).items() if fix} == failed
 
 
 def test_a_resolved_conflict_is_ready(prepared: Move) -> None:

@@ -470,10 +470,10 @@ def test_an_old_service_that_fails_is_counted_and_not_compared() -> None:
     shadow = idle_shadow()
 
     shadow.offer(call(), None)
-    for status in (503, 429):
+    for status in (503, 500, 429, 408):
         shadow.offer(call(), Received(status, {}, b""))
 
-    assert shadow.counts.of("answers") == [((GET_CAREGIVER_ASSIGNMENT, "unknown", "old failed"), 3)]
+    assert shadow.counts.of("answers") == [((GET_CAREGIVER_ASSIGNMENT, "unknown", "old failed"), 5)]
 
 
 def test_an_answer_that_a_client_did_not_wait_for_is_not_compared() -> None:

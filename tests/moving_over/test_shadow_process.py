@@ -54,6 +54,7 @@ ANSWERS = {
     "/missing": ok(b"{\"status\":404}", b"Content-Type: application/json", status=b"404 Not Found"),
     "/failed": ok(b"\xff\x00<html>", status=b"500 Oops"),
     "/unknown": ok(b"{}", status=b"999 Request Denied"),
+    "/above": ok(b"{}", status=b"600 Above"),
     "/latin": ok(b"{}", b"X-Name: Zo\xeb"),
     "/large": ok(bytes(3_000_000)),
 }  # fmt: skip
@@ -126,6 +127,7 @@ def lines_of(request: bytes) -> list[str]:
 def test_the_request_arrives_with_its_headers_and_body(old: RawService, passed: RunningShadow) -> None:
     old.requests.clear()
     hops = {"Connection": "X-Hop", "X-Hop": "1", "TE": "trailers", "Trailer": "X-Sum", "Keep-Alive": "1"}
+    hops["Upgrade"] = "h2c"
     headers = {"Authorization": TOKEN, "Offset": "1", "Expect": "100-continue", **hops}
 
     passed.fetch("/echo", "PUT", b'{"a": 1}', **headers)
