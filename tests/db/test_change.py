@@ -15,9 +15,10 @@ from app.db.interchange.change import (
     adding_attempts,
     changing_assignment,
     changing_row,
+    event_of,
 )
 from app.db.interchange.merge import Update
-from app.db.interchange.recorded import RecordedRow, StoredRow
+from app.db.interchange.recorded import Members, RecordedRow, StoredRow
 from app.db.interchange.rows import COLUMNS, ImportRows
 from app.db.statements.assignments import SKIP_REMINDERS
 from app.db.tables import AssignmentStatus
@@ -60,6 +61,58 @@ def test_a_draft_ends_with_a_recorded_submission_whose_answers_are_on_no_page() 
     changes = [statement for statement, _ in changing_assignment(ImportRows(), row, found)]
 
     assert changes == [CHANGE_ROW["assignment"], SKIP_REMINDERS, DROP_DRAFTS]
+
+
+OPEN, CLOSED = {"isClosed": False}, {"isClosed": True}
+
+
+def homework(status: str, answers: int | None = None, feedback: str = "WAITING") -> Members:
+    shown = {"id": answers} if answers else None
+    return {"status": status, "answers": shown, "feedbackStatus": feedback}
+
+
+# The row before and after the change, and the event.
+EVENTS: list[tuple[str, Members | None, Members, str]] = [
+    ("session", None, OPEN, "SESSION_CREATED"),
+    ("session", None, CLOSED, "SESSION_CREATED"),
+    ("session", OPEN, OPEN, "SESSION_UPDATED"),
+    ("session", OPEN, CLOSED, "SESSION_CLOSED"),
+    ("session", CLOSED, OPEN, "SESSION_UPDATED"),
+    ("session", CLOSED, CLOSED, "SESSION_UPDATED"),
+    ("assignment", None, homework("PENDING"), "ASSIGNED"),
+    ("assignment", None, homework("COMPLETE", 1), "ASSIGNED"),
+    ("assignment", homework("PENDING"), homework("PENDING"), "EXTENDED"),
+    ("assignment", homework("PENDING"), homework("COMPLETE", 1), "SUBMITTED"),
+    ("assignment", homework("PENDING"), homework("COMPLETE", 1, "SUBMITTED"), "SUBMITTED"),
+    ("assignment", homework("COMPLETE", 1), homework("COMPLETE", 1, "SUBMITTED"), "FEEDBACK_GIVEN"),
+    ("assignment", homework("COMPLETE", 1), homework("COMPLETE", 2), "SUBMITTED"),
+    ("assignment", homework("COMPLETE", 1), homework("PENDING"), "REOPENED"),
+    ("assignment", homework("COMPLETE", 1, "SUBMITTED"), homework("PENDING"), "REOPENED"),
+]
+
+
+@pytest.mark.parametrize(("kind", "before", "now", "event"), EVENTS)
+def test_the_event_of_a_change_follows_from_the_row_before_and_after(
+    kind: str, before: Members | None, now: Members, event: str
+) -> None:
+    assert event_of(RecordedRow(1, kind, 1, 1, now, []), before) == event
+
+
+def test_the_members_of_a_recording_have_columns() -> None:
+    """Members that never change are compared but not written."""
+    dates = {"assignDate": "assign_date", "startDate": "start_date", "submitDate": "submit_date"}
+    feedback = {"feedbackStatus": "feedback_status", "feedbackSubmitDate": "feedback_submit_date"}
+    assert {
+        "caregiver": {"name": "name", "position": "position"},
+        "client": {"name": "name", "opptId": "oppt_id"},
+        "module": {"name": "name"},
+        "book": {"name": "name", "moduleId": "module_id", "isTest": "is_test"},
+        "session": {
+            "title": "title", "description": "description", "chatId": "chat_id",
+            "createDate": "create_date", "startDate": "start_date", "isClosed": "is_closed",
+        },
+        "assignment": {**dates, "status": "status", "score": "score", **feedback},
+    } == CHANGEABLE  # fmt: skip
 
 
 @pytest.mark.parametrize(

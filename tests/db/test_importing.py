@@ -7,11 +7,13 @@ from typing import Any
 import pytest
 
 from app.care.homework import Homework, assigning
+from app.db.admin.tombstones import Mark, saving_tombstone
 from app.db.interchange import load as importer
 from app.db.interchange.load import importing
 from app.db.moments import as_moment
 from app.db.reader.selection import AccessScope
 from app.db.session_counters import differences
+from app.db.tables import TombstoneState
 from tests.callers import Gateway, load, run_read, run_write
 from tests.db import raw
 from tests.factories import (
@@ -176,6 +178,26 @@ def test_session_counters_are_correct_after_an_import(database_url: str) -> None
     ) == [
         (1, 2, 1, 2, 70), (2, 0, 0, None, None), (3, 1, 1, 3, 55), (4, 1, 0, 4, None), (5, 1, 1, 5, 70),
     ]  # fmt: skip
+
+
+def test_a_book_is_known_to_be_assigned_after_an_import(database_url: str) -> None:
+    load(database_url, [*a_world(), a_book(8), a_book(9)])
+    load(database_url, [an_assignment(9, book=8)])
+
+    assert stored(database_url, "book", "id", "is_assigned") == [
+        (1, True), (2, True), (3, True), (8, True), (9, False),
+    ]  # fmt: skip
+
+
+def test_people_whose_accounts_were_disabled_stay_disabled(database_url: str) -> None:
+    """A backup that contains them is older than their tombstones."""
+    for role, person in (("CAREGIVER", 1), ("CLIENT", 2)):
+        run_write(database_url, saving_tombstone(role, person, Mark(TombstoneState.DISABLED, NOW)))
+
+    load(database_url, a_world())
+
+    assert stored(database_url, "caregiver", "id", "is_disabled") == [(1, True), (2, False)]
+    assert stored(database_url, "client", "id", "is_disabled") == [(1, False), (2, True)]
 
 
 def test_a_second_import_may_refer_to_stored_rows(database_url: str) -> None:

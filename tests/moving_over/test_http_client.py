@@ -271,6 +271,19 @@ def test_every_attempt_is_one_call_after_a_pause(tmp_path: Path, case: str) -> N
     assert (len(paths), pauses.lengths) == (len(answers), expected)
 
 
+def test_every_call_of_a_service_that_is_down_is_an_attempt(tmp_path: Path) -> None:
+    pauses, token = Pauses(), UserToken(Role.CLIENT, "someone", "a-token", "tokens, line 1")
+    recorder = Recorder(
+        read_address("http://127.0.0.1:1"), tmp_path / "r", lambda token: None, 1, 100, 30, 3,
+        ("page", "size"), 0, pauses,
+    )  # fmt: skip
+
+    with pytest.raises(LegacyMigrationError, match=r"http://127\.0\.0\.1:1 cannot be reached: "):
+        list(recorder.record([token], continues=False))
+
+    assert pauses.lengths == [0, 0.2, 0.4]
+
+
 EMPTY = b'{"content": [], "totalElements": 0, "totalPages": 0, "number": 0}'
 
 

@@ -116,6 +116,20 @@ def test_an_old_service_that_accepts_no_connection_in_time_is_a_504() -> None:
     assert [(key[-1], number) for key, number in shadow.counts.of("answers")] == [("old failed", 1)]
 
 
+def test_an_old_service_whose_host_is_no_name_is_a_502() -> None:
+    sent: list[Message] = []
+
+    async def send(message: Message) -> None:
+        sent.append(message)
+
+    shadow = idle_shadow()
+    proxy = create_proxy(read_address(f"http://{'a' * 64}.example.test"), 30, shadow)
+    asyncio.run(proxy(dict(SCOPE), receiving(), send))
+
+    assert sent[0]["status"] == 502
+    assert [(key[-1], number) for key, number in shadow.counts.of("answers")] == [("old failed", 1)]
+
+
 @pytest.mark.parametrize("option", ["--port", "--metrics-port"])
 def test_a_port_that_is_taken_is_named(option: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
