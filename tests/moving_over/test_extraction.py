@@ -122,6 +122,30 @@ GAPS: dict[str, tuple[Change, dict[Gap, list[str]]]] = {
         in_body(1, lambda body: body.update(totalElements=2)),
         {Gap.LIST: ["caregiver caregiver-1: RUNNING: it changed while it was recorded"]},
     ),
+    "different items on its pages": (
+        lambda lines: in_body(
+            2, lambda body: body.update(content=orjson.loads(lines[0]["answer"])["content"][:1])
+        )(lines),
+        {
+            Gap.LIST: ["caregiver caregiver-1: RUNNING: it changed while it was recorded"],
+            Gap.ASSIGNMENT: ["session 1 of caregiver 1: 1 of 2"],
+        },
+    ),
+    "the number of assignments and the newest one": (
+        several(item(8, assignmentCount=1, assignmentId=1), item(9, assignmentId=1)),
+        {
+            Gap.COUNTERS: [
+                "session 1: assignmentCount", "session 1: assignmentId", "session 2: assignmentId",
+            ]
+        },
+    ),
+    "answers of the newest of two complete assignments, which counts": (
+        several(
+            item(1, 1, status="COMPLETE", submitDate="2026/11/21 09:00", score=50),
+            item(8, completedAssignmentCount=2, pendingAssignmentCount=0, lastAssignmentScore=50),
+        ),
+        {Gap.ANSWERS: ["assignment 2"]},
+    ),
     "one title for both roles": (item(8, title="Another"), {Gap.CONTRADICTION: ["session 1: title"]}),
     "correct counters": (
         item(8, completedAssignmentCount=2, pendingAssignmentCount=0, lastAssignmentScore=71),

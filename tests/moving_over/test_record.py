@@ -357,6 +357,24 @@ def test_a_list_that_repeats_its_items_is_not_read_for_ever(
     assert (result.exit_code, numbers) == (0, [0, 1] * 9)
 
 
+@pytest.mark.parametrize("first", [0, 1])
+def test_a_service_may_number_the_pages_from_0_that_are_requested_from_1(
+    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, first: int
+) -> None:
+    monkeypatch.setenv("CAREGIVERS", "someone a-token")
+    numbers: list[int] = []
+
+    def handler(request: Request) -> Response:
+        numbers.append(int(request.path.partition("&page=")[2].partition("&")[0]))
+        return page(numbers[-1] - 1 + first, 2, {"id": numbers[-1]})
+
+    with fake_service(handler) as address:
+        where = ("--old", address, "--to", str(tmp_path / "r"))
+        result = command("legacy", "record", *where, *TOKENS[:2], "--first-page", "1", "--attempts", "1")
+
+    assert (result.exit_code, numbers) == (0, [1, 2] * 3)
+
+
 @pytest.mark.parametrize("row_id", [None, "x", "a b", "ü", -1])
 def test_an_item_without_a_valid_id_is_recorded_with_its_list(
     command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, row_id: Any
