@@ -2,7 +2,7 @@
 misspelt name is rejected in one sentence that names the variable and not its value."""
 
 import os
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta, timezone
 from typing import get_args
 
 import pytest
@@ -12,6 +12,7 @@ from app.cli import main
 from app.settings import (
     Environment,
     LogFormat,
+    Retention,
     Settings,
     SettingsError,
     Trust,
@@ -217,6 +218,8 @@ INVALID = [
     ("CARE_TRUSTED_DOCUMENTS", "on", "must be 'off', 'audit' or 'enforce'"),
     ("CARE_ENV", "staging", "must be 'development' or 'production'"),
     ("CARE_ENV", "Production", "must be 'development' or 'production'"),
+    ("CARE_CORS_ORIGINS", "http://a.test:123456", ORIGINS),
+    ("CARE_CORS_ORIGINS", "1http://a.test", ORIGINS),
     ("CARE_PORT", "http-alt", INTEGER),
     ("CARE_PORT", "tcp://10.9.8.7:80", INTEGER),
     ("CARE_PORT", "0", "must be greater than or equal to 1"),
@@ -284,6 +287,11 @@ def test_an_invalid_value_is_rejected(
 VALID = [
     ("CARE_CORS_ORIGINS", "http://a.test:8080,https://a.test:4430 https://a.test:80,http://a.test:443"),
     ("CARE_CORS_ORIGINS", "http://[::1]:3000 capacitor://localhost chrome-extension://abc"),
+    (
+        "CARE_CORS_ORIGINS",
+        "http://my_app-1.test:65535 com.example.app://localhost web+care2://a http://10.0.0.1",
+    ),
+    ("CARE_DATABASE_URL", "sqlite:////srv/care+1 #2 %20/care.db"),
     ("CARE_DATABASE_URL", "postgres://care@db/care"),
     ("CARE_DATABASE_URL", "postgresql://db/care?target_session_attrs=primary&sslmode=require"),
     ("CARE_DATABASE_URL", "postgresql://db/care?sslmode=require&target_session_attrs=read-write"),
@@ -296,6 +304,31 @@ def test_an_unusual_value_is_accepted(monkeypatch: pytest.MonkeyPatch, name: str
     monkeypatch.setenv(name, text)
 
     assert str(getattr(read_settings(), name.removeprefix("CARE_").lower())) == text
+
+
+def test_a_moment_with_any_offset_is_read_in_utc(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CARE_LEGACY_SUNSET", "2027-07-31T20:30:00-03:30")
+
+    assert read_settings().legacy_sunset == datetime(2027, 8, 1, tzinfo=UTC)
+
+
+def test_a_notice_page_may_have_any_address(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CARE_LEGACY_SUNSET", "2027-07-31")
+    pages = ("http://127.0.0.1:8080/a_b~c.html", "https://1.test/%C3%BC?a=b&c[]=(d)*+!$'@x:#y-z")
+    for page in pages:
+        monkeypatch.setenv("CARE_LEGACY_NOTICE", page)
+
+        assert read_settings().legacy_notice == page
+
+
+def test_a_period_of_retention_ends_at_midnight_in_utc_in_every_zone() -> None:
+    moment = datetime(2027, 1, 31, 1, 30, 7, 5, tzinfo=timezone(timedelta(hours=2)))
+
+    found = [
+        Retention(1, 2, 3, 0).before(kind, moment) for kind in ("events", "deliveries", "drafts", "audit")
+    ]
+
+    assert found == [*(datetime(2027, 1, day, tzinfo=UTC) for day in (29, 28, 27)), None]
 
 
 BOUNDS = {
@@ -403,11 +436,11 @@ def test_a_misspelt_name_is_rejected(monkeypatch: pytest.MonkeyPatch, name: str)
 
 
 INJECTED = {
+    "CARE_SERVICE_PORT": "80",
     "CARE_GATEWAY_PORT": "tcp://10.0.0.1:80",
     "CARE_GATEWAY_PORT_80_TCP_ADDR": "10.0.0.1",
     "CARE_GATEWAY_SERVICE_HOST": "10.0.0.1",
     "CARE_SERVICE_HOST": "10.0.0.1",
-    "CARE_SERVICE_PORT": "80",
 }
 
 
