@@ -3,7 +3,9 @@ contains no part of a transaction that commits meanwhile."""
 
 import errno
 import fcntl
+import io
 import os
+import re
 import sqlite3
 import stat
 from contextlib import ExitStack, closing
@@ -11,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from app.cli.backup import unfinished
+from app.cli.backup import copy_with_progress, unfinished
 from app.db.admin.backup import copy_sqlite, marker_of
-from app.db.drivers.interface import sqlite_path
+from app.db.drivers.interface import DatabaseError, sqlite_path
 from app.settings import Settings
 from tests.callers import load
 from tests.cli.conftest import Command, assert_rejected
@@ -216,6 +218,23 @@ def test_two_commands_do_not_write_to_one_file(command: Command, file: Path) -> 
     assert files_beside(file) == [f"{file.name}.part"]
 
 
+def test_a_file_that_another_command_renames_before_it_is_locked_is_not_written(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lock = fcntl.flock
+
+    def lock_late(descriptor: int, operation: int) -> None:
+        file.with_name(f"{file.name}.part").rename(file)
+        lock(descriptor, operation)
+
+    monkeypatch.setattr(fcntl, "flock", lock_late)
+    file.with_name(f"{file.name}.part").write_text("a backup")
+
+    with pytest.raises(DatabaseError, match=f"^another command is writing to {file}$"), unfinished(file):
+        pass
+    assert (files_beside(file), file.read_text()) == ([file.name], "a backup")
+
+
 def test_a_command_that_ends_leaves_the_temporary_file_of_the_next_one(file: Path) -> None:
     """The next one may begin once the first has renamed its file."""
     with ExitStack() as stack:
@@ -235,11 +254,35 @@ def test_a_missing_folder_is_reported(command: Command, tmp_path: Path) -> None:
     assert_rejected(command("backup", str(file)), sentence)
 
 
-def test_a_missing_database_is_reported(command: Command, tmp_path: Path, file: Path) -> None:
-    rejected = command("backup", str(file), database_url=f"sqlite:///{tmp_path}/none.db")
+def test_a_missing_database_is_reported_and_replaces_no_backup(
+    command: Command, tmp_path: Path, file: Path
+) -> None:
+    for files in ([], [file.name]):
+        rejected = command("backup", "--force", str(file), database_url=f"sqlite:///{tmp_path}/none.db")
 
-    assert_rejected(rejected, f"there is no database at {tmp_path}/none.db; run `care-gateway migrate` first")
-    assert files_beside(file) == []
+        sentence = f"there is no database at {tmp_path}/none.db; run `care-gateway migrate` first"
+        assert_rejected(rejected, sentence)
+        assert files_beside(file) == files
+        file.touch()
+
+
+@on_sqlite
+def test_only_a_terminal_shows_the_progress(
+    settings: Settings, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("app.db.admin.backup.PAGES_PER_STEP", 16)
+    shown = []
+    for is_terminal in (True, False):
+        terminal = io.StringIO()
+        monkeypatch.setattr(terminal, "isatty", lambda is_terminal=is_terminal: is_terminal)
+        monkeypatch.setattr("sys.stderr", terminal)
+        file.unlink(missing_ok=True)
+        file.touch()
+        copy_with_progress(sqlite_path(settings.database), file)
+        shown.append([int(part) for part in re.findall(r"([0-9]+)%", terminal.getvalue())])
+
+    steps, hidden = shown
+    assert (steps == sorted(set(steps)), len(steps) > 3, steps[-1], hidden) == (True, True, 100, [])
 
 
 DAMAGE = {

@@ -122,8 +122,27 @@ def test_a_disabled_account_is_explained(check: Callable[..., Any], database_url
     assert check(signed(caregiver())).output.startswith("refused: disabled account\n")
 
 
+ADVICE = {
+    "header": "The value has more than one word. Give the token alone, or the header: bearer <token>.",
+    "malformed": "The token is not a valid JWT: truncated, too long, or with a duplicate member.",
+    "algorithm": "No key supports the algorithm (`alg`). An RSA key verifies RS256, an EC key ES256.",
+    "unknown key": "The key set of CARE_TOKEN_JWKS has no key with this id (`kid`).",
+    "signature": "No key verifies the signature: another issuer signed the token, or it was changed.",
+    "expired": "The token has expired (`exp`). The application needs a new one from the issuer.",
+    "not yet valid": "The token is not valid yet (`nbf`, `iat`). Compare this clock with the issuer's.",
+    "issuer": "The issuer (`iss`) is not CARE_TOKEN_ISSUER.",
+    "audience": "The audience (`aud`) does not contain CARE_TOKEN_AUDIENCE.",
+    "claims": "The token has no valid `exp`, or no user name in CARE_CLAIM_USER or `sub`.",
+    "refresh token": "This is a refresh token (`ati`). Send the access token.",
+    "role": "CARE_CLAIM_ROLE must contain exactly one of CAREGIVER and CLIENT.",
+    "unknown account": "No account has this role and user name: care-gateway account add, or link.",
+    "disabled account": "The account is disabled. Use care-gateway account enable.",
+}
+
+
 def test_every_reason_is_explained() -> None:
     assert {*Reason} - {Reason.KEYS_AWAITED} == EXPLANATIONS.keys()
+    assert {str(reason): text for reason, text in EXPLANATIONS.items()} == ADVICE
 
 
 def test_a_check_that_cannot_run_exits_with_2(check: Callable[..., Any], command: Command) -> None:
