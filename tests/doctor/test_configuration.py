@@ -175,6 +175,12 @@ def test_the_manifest_is_validated_as_by_the_service(diagnose: Diagnose, tmp_pat
     assert writable == [("ok", "1 document, enforce"), ("failed", message)]
     assert diagnose("trusted documents", **settings) == [("ok", "1 document, enforce")]
     assert ("warning", UNUSED) in diagnose("settings", trusted_manifest=str(manifest))
+    audited = {"trusted_manifest": str(manifest), "trusted_documents": "audit"}
+    assert diagnose("settings", **audited) == [("ok", "production")]
+    assert diagnose("trusted documents", **audited) == [("ok", "1 document, audit")]
+    assert diagnose("trusted documents", trusted_manifest=str(manifest)) == [("ok", "1 document, off")]
+    unset = "CARE_TRUSTED_DOCUMENTS=enforce needs CARE_TRUSTED_MANIFEST"
+    assert diagnose("trusted documents", trusted_documents="enforce") == [("failed", unset)]
 
 
 # --- keys ---
