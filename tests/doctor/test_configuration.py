@@ -13,6 +13,7 @@ import pytest
 from app.dev.tokens import make_key_file
 from tests import keys
 from tests.auth.issuer import jwk, key_set, serving_issuer
+from tests.auth.signing import ec_key
 from tests.certificates import certificate
 from tests.doctor.conftest import Diagnose, run
 from tests.events.receiver import SECRET, receiving
@@ -213,6 +214,7 @@ def test_unchecked_issuers_and_audiences_are_reported(diagnose: Diagnose) -> Non
         ("warning", f"CARE_TOKEN_ISSUER {taken}"),
         ("warning", f"CARE_TOKEN_AUDIENCE {taken}"),
     ]
+    assert diagnose("keys", env="development", token_issuer="", token_audience="")[1:] == []
 
 
 def test_a_key_file_that_others_may_write_is_reported(diagnose: Diagnose, healthy: dict[str, str]) -> None:
@@ -240,6 +242,9 @@ def test_a_key_in_the_settings_or_of_a_server_has_no_file_to_check(diagnose: Dia
     assert diagnose("keys", token_key=keys.public_pem()) == one
     with serving_issuer(jwk(keys.private_key(), "one")) as issuer:
         assert diagnose("keys", token_key="", token_jwks=issuer.url) == one
+    with serving_issuer(jwk(keys.private_key(), "one"), jwk(ec_key(), "two")) as issuer:
+        two = [("ok", "2 keys to verify tokens: RS256, ES256")]
+        assert diagnose("keys", token_key="", token_jwks=issuer.url) == two
 
 
 def test_a_key_set_that_others_may_write_is_reported(diagnose: Diagnose, tmp_path: Path) -> None:
@@ -312,7 +317,8 @@ def test_each_secret_of_the_webhook_is_counted(diagnose: Diagnose) -> None:
 def test_an_unreachable_webhook_is_reported(
     diagnose: Diagnose, monkeypatch: pytest.MonkeyPatch, failure: OSError, problem: str
 ) -> None:
-    def fail(*_: object) -> None:
+    def fail(*given: object) -> None:
+        assert given == (("example.test", 443), 5)
         raise failure
 
     monkeypatch.setattr(socket, "create_connection", fail)
