@@ -14,7 +14,7 @@ from tests.schema.test_too_costly import REFUSED
 from tests.telemetry.conftest import KNOWN, ON_SQLITE, MeasuredGateway, Sample
 
 APP = Path(__file__).parents[2] / "app"
-ASSIGNMENTS = "/gateway/profile/caregiver/session/assignment"
+ASSIGNMENTS, SESSIONS = "/gateway/profile/caregiver/session/assignment", "/gateway/profile/client/session"
 CHANGES = "subscription { assignmentChanged { id } }"
 RENAME = "mutation ($input: UpdateSessionInput!) { updateSession(input: $input) { session { id } } }"
 
@@ -100,12 +100,56 @@ def test_no_counter_appears_after_the_start(fresh: MeasuredGateway) -> None:
     assert grown["care_limit_refusals_total"] == {*units, "values in the variables", "points a minute"}
 
 
+OF_GRAPHQL = {200, 294, 400, 401, 403, 405, 406, 409, 413, 415, 422, 429, 500, 503}
+OF_LEGACY = {200, 400, 401, 403, 404, 405, 409, 413, 415, 422, 429, 500, 503}
+OF_REJECTED = {204, 403, 404, 405, 500}
+OF_OTHER_METHODS = {
+    "/graphql": {204, 401, 403, 405, 500, 503},
+    SESSIONS: OF_REJECTED,
+    ASSIGNMENTS: OF_REJECTED,
+    f"{ASSIGNMENTS}/{{id}}": OF_REJECTED,
+    "/gateway/*": OF_REJECTED,
+    "/livez": {405, 500},
+    "/readyz": {405, 500},
+    "other": {200, 404, 405, 500},
+}
+OF_METHODS = {
+    **{("/graphql", method): OF_GRAPHQL for method in ("GET", "POST")},
+    **{(ASSIGNMENTS, method): OF_LEGACY for method in ("GET", "HEAD", "PUT")},
+    **{
+        (path, method): OF_LEGACY
+        for path in (SESSIONS, f"{ASSIGNMENTS}/{{id}}")
+        for method in ("GET", "HEAD")
+    },
+    **{(path, method): {200, 500, 503} for path in ("/livez", "/readyz") for method in ("GET", "HEAD")},
+}
+METHODS = ("GET", "HEAD", "POST", "PUT", "OPTIONS", "other")
+
+
+def test_every_status_of_a_method_is_known_from_the_start() -> None:
+    assert set(REQUESTS) == {
+        (route, method, status)
+        for route, of_others in OF_OTHER_METHODS.items()
+        for method in METHODS
+        for status in OF_METHODS.get((route, method), of_others)
+    }
+
+
 def test_every_limit_that_the_code_counts_is_known_from_the_start() -> None:
     counted = re.compile(r'limits\["([^"]+)"\]|(?:TooCostly|check)\((?:f?"[^"]*"|[^,"]+), "([^"]+)"')
     code = "".join(path.read_text() for path in APP.rglob("*.py"))
     found = {label or unit for label, unit in counted.findall(code)}
 
     assert {"unsent bytes of a viewer", "levels", "values in the variables"} < found
+    assert set(LIMIT_LABELS) - found == {
+        "bytes of a request target",
+        "bytes of headers",
+        "comments",
+        "invalid HTTP",
+        "requests at once",
+        "seconds to arrive",
+        "tokens",
+    }
     assert found <= set(LIMIT_LABELS)
 
 
