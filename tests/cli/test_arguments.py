@@ -1,10 +1,14 @@
 """Promise: a command with invalid arguments exits with code 2 and one error, and opens no database."""
 
+import errno
 import shlex
+from collections.abc import Coroutine
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
+from sqlalchemy.exc import SQLAlchemyError
 
 from app.cli import main
 
@@ -61,12 +65,23 @@ ERRORS = {
     "export --id 1": "Missing option '--format'. Choose from: json, csv",
     "export --id 1 --format xml": "Invalid value for '--format': 'xml' is not one of 'json', 'csv'.",
     "import none.jsonl": "Invalid value for 'FILE': Path 'none.jsonl' does not exist.",
+    "distribute --shards 0": "Invalid value for '--shards': 0 is not in the range 1<=x<=64000.",
+    "distribute --shards 64001": "Invalid value for '--shards': 64001 is not in the range 1<=x<=64000.",
+    "import . --yes-remove -1": "Invalid value for '--yes-remove': -1 is not in the range x>=0.",
     "legacy report --days 0": "Invalid value for '--days': 0 is not in the range 1<=x<=200.",
+    "legacy report --days 201": "Invalid value for '--days': 201 is not in the range 1<=x<=200.",
+    "schema usage --days 201": "Invalid value for '--days': 201 is not in the range 1<=x<=200.",
+    "serve --port 0": "Invalid value for '--port': 0 is not in the range 1<=x<=65535.",
     "serve --port 65536": "Invalid value for '--port': 65536 is not in the range 1<=x<=65535.",
     "serve --workers 0": "Invalid value for '--workers': 0 is not in the range 1<=x<=64.",
+    "serve --workers 65": "Invalid value for '--workers': 65 is not in the range 1<=x<=64.",
     "token": "Missing option '--role'.",
     "token check eyJ": "give the token on standard input: other users can see command lines",
     "token --role client --hours 0": "Invalid value for '--hours': 0 is not in the range 1<=x<=8760.",
+    "token --role client --hours 8761": "Invalid value for '--hours': 8761 is not in the range 1<=x<=8760.",
+    "token --role client --seconds 3601": (
+        "Invalid value for '--seconds': 3601 is not in the range 1<=x<=3600."
+    ),
     "token --role client --seconds 0": "Invalid value for '--seconds': 0 is not in the range 1<=x<=3600.",
     "token --role client --hours many": "Invalid value for '--hours': 'many' is not a valid whole number.",
 }
@@ -78,6 +93,28 @@ def test_invalid_arguments_are_rejected(line: str, tmp_path: Path, monkeypatch: 
 
     assert error_of(line) == ERRORS[line]
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("fault", "message"),
+    [
+        (OSError("odd"), "odd"),
+        (OSError(errno.EIO, "Input/output error"), "Input/output error"),
+        (OSError(errno.EIO, "Input/output error", "a file"), "a file: Input/output error"),
+        (SQLAlchemyError("of a row\nwith its values"), "database error: of a row"),
+    ],
+)
+def test_a_fault_of_the_system_is_one_line(
+    fault: Exception, message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(work: Coroutine[Any, Any, Any]) -> None:
+        work.close()
+        raise fault
+
+    monkeypatch.setattr("asyncio.run", fail)
+    result = CliRunner().invoke(main, ["account", "list"])
+
+    assert (result.exit_code, result.output) == (2, f"care-gateway: {message}\n")
 
 
 def error_of(line: str) -> str:

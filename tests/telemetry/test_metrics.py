@@ -421,6 +421,14 @@ def add_backlog(url: str) -> None:
         run_write(url, recording(records(1, moment=NOW - hours * HOUR)))
 
 
+def test_all_records_before_the_first_seal_are_unsealed(settings: Settings) -> None:
+    run_write(settings.database, recording(records(2, moment=NOW - HOUR)))
+
+    backlog = run_read(settings.database, reading_backlog())
+
+    assert (backlog["unsealed"], backlog["unsealed_since"]) == (2, NOW - HOUR)
+
+
 @starting_with(a_world)
 def test_the_backlog_is_exported_with_its_age(settings: Settings) -> None:
     add_backlog(settings.database)
