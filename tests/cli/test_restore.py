@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from app.db.admin.backup import marker_of
+from app.db.admin.backup import marker_of, new_path_of
 from app.db.admin.migrate import migrate, newest_version
 from app.db.drivers.interface import sqlite_path
 from app.settings import Settings
@@ -21,7 +21,7 @@ from tests.audit.audit_log import audited
 from tests.callers import load
 from tests.cli.conftest import Command, assert_rejected
 from tests.db import raw
-from tests.factories import a_caregiver, a_module, a_world, an_assignment
+from tests.factories import NOW, a_caregiver, a_module, a_world, an_assignment
 
 pytestmark = pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
 PRIVATE = "über Nacht"  # in every answer of `a_world`
@@ -97,6 +97,10 @@ def test_the_database_that_an_earlier_restore_replaced_is_kept(
     path = sqlite_path(settings.database)
     assert len(list(path.parent.glob(f"{path.name}.replaced-*"))) == 2
     assert first.read_bytes() == before
+    other = first.with_name(f"{path.name}.replaced-{NOW:%Y%m%dT%H%M%SZ}")
+    for number in ("", "-2", "-3"):
+        assert new_path_of(path, NOW) == other.with_name(f"{other.name}{number}")
+        new_path_of(path, NOW).touch()
 
 
 def test_clients_and_accounts_stay_erased_and_disabled(
@@ -683,25 +687,32 @@ def test_an_invalid_backup_is_not_restored(
     assert rejected.stderr.splitlines()[0].startswith(f"care-gateway: {file} {DAMAGES[how]}")
 
 
-def test_the_database_itself_is_not_a_backup(command: Command, settings: Settings, file: Path) -> None:
-    path = sqlite_path(settings.database)
+def test_the_database_itself_is_not_a_backup(
+    command: Command, settings: Settings, file: Path, tmp_path: Path
+) -> None:
+    path, link = sqlite_path(settings.database), tmp_path / "a link"
+    link.symlink_to(path)
 
-    with unchanged(settings):
-        rejected = command("restore", str(path))
+    for name in (path, link):
+        with unchanged(settings):
+            rejected = command("restore", str(name))
 
-    assert_rejected(rejected, f"{path} is the database itself")
+        assert_rejected(rejected, f"{name} is the database itself")
 
 
 def test_a_backup_with_the_name_of_the_unfinished_file_is_kept(
-    command: Command, settings: Settings, file: Path
+    command: Command, settings: Settings, file: Path, tmp_path: Path
 ) -> None:
-    part = shutil.copyfile(file, f"{sqlite_path(settings.database)}.part")
+    part, link = Path(f"{sqlite_path(settings.database)}.part"), tmp_path / "a link"
+    shutil.copyfile(file, part)
+    link.symlink_to(part)
 
-    with unchanged(settings):
-        rejected = command("restore", part)
+    for name in (part, link):
+        with unchanged(settings):
+            rejected = command("restore", str(name))
 
-    assert_rejected(rejected, f"{part} is the file that `restore` writes; rename it first")
-    assert Path(part).read_bytes() == file.read_bytes()
+        assert_rejected(rejected, f"{name} is the file that `restore` writes; rename it first")
+        assert part.read_bytes() == file.read_bytes()
 
 
 def test_postgresql_is_rejected_with_advice(command: Command, tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from app.db.admin.migrate import newest_version
 from app.settings import Settings
 from tests.cli.conftest import Command, assert_rejected
 from tests.db import raw
+from tests.doctor.test_database import STOPPED, WORKER_STOPS
 from tests.events.conftest import Care
 from tests.events.receiver import SECRET, Receiver, receiving
 from tests.factories import HOUR, NOW, a_world, starting_with
@@ -68,6 +69,19 @@ def test_an_unknown_kind_of_event_is_listed_as_stored(care: Care, command: Comma
         0,
         LINES["dead"].replace("assignment.submitted", "SESSION_DREAMT_OF"),
     )
+
+
+@pytest.mark.parametrize("kind", ["postgresql"], indirect=True)
+@pytest.mark.parametrize(("words", "exit_code"), [(("worker",), 1), (("deliveries", "list"), 2)])
+def test_a_service_whose_database_goes_while_it_is_checked_can_be_started_again(
+    command: Command, settings: Settings, words: tuple[str, ...], exit_code: int
+) -> None:
+    raw.run(settings.database, *(statement.format("alembic_version") for statement in WORKER_STOPS))
+
+    result = command(*words)
+
+    assert (result.exit_code, result.stdout) == (exit_code, "")
+    assert result.stderr.splitlines()[0] == f"care-gateway: database error: {STOPPED}"
 
 
 @pytest.mark.once_on_postgresql
