@@ -474,7 +474,7 @@ def test_the_settings_command_lists_every_variable_with_its_default_and_descript
 
 
 def test_the_settings_command_shows_values_but_no_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
-    pem = "-----BEGIN PRIVATE KEY-----"
+    pem = "friendlyName: issuer\n-----BEGIN PRIVATE KEY-----"
     for name, value in {"PORT": "many", "DATABASE_URL": "hidden", "TOKEN_KEY": pem, "HOST": ""}.items():
         monkeypatch.setenv(f"CARE_{name}", value)
 

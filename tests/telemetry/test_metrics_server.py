@@ -54,26 +54,35 @@ def test_the_metrics_port_serves_only_metrics(measured: MeasuredGateway) -> None
         b"x" * 2 * MAX_HEAD_BYTES,
         b"GET /metrics HTTP/1.1\r\nx: " + b"x" * MAX_HEAD_BYTES + b"\r\n\r\n",
         b"GET /metrics HTTP/2\r\n\r\n",
+        b"x GET /metrics HTTP/1.1\r\n\r\n",
+        b"GET /metrics HTTP/1.1",
     ],
 )
 @ON_SQLITE
-def test_a_malformed_request_is_rejected(measured: MeasuredGateway, data: bytes) -> None:
+def test_a_malformed_request_is_rejected(
+    measured: MeasuredGateway, caplog: pytest.LogCaptureFixture, data: bytes
+) -> None:
     with socket.create_connection(("127.0.0.1", measured.settings.metrics_port), timeout=PATIENCE) as line:
         line.sendall(data)
+        line.shutdown(socket.SHUT_WR)
         try:
             received = line.recv(1024)
         except ConnectionResetError:
             received = b""
 
     assert received == b"" or received.startswith(b"HTTP/1.1 400 ")
+    assert measured.metrics("HEAD") == (200, "")
+    assert caplog.messages == []
 
 
 @ON_SQLITE
-@pytest.mark.parametrize("method", ["GET", "HEAD"])
-def test_a_response_has_its_type_and_length_and_is_not_stored(measured: MeasuredGateway, method: str) -> None:
+@pytest.mark.parametrize(("method", "version"), [("GET", "1.1"), ("HEAD", "1.1"), ("GET", "1.0")])
+def test_a_response_has_its_type_and_length_and_is_not_stored(
+    measured: MeasuredGateway, method: str, version: str
+) -> None:
     address = (measured.settings.metrics_host, measured.settings.metrics_port)
     with socket.create_connection(address, timeout=PATIENCE) as line, line.makefile("rb") as received:
-        line.sendall(f"{method} /metrics HTTP/1.1\r\n\r\n".encode())
+        line.sendall(f"{method} /metrics HTTP/{version}\r\n\r\n".encode())
         head, _, body = received.read().partition(b"\r\n\r\n")
 
     length = int(head.partition(b"content-length: ")[2].split()[0])

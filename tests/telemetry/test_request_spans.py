@@ -238,6 +238,18 @@ def test_the_address_of_the_server_may_be_a_socket_or_unknown(
     assert (attributes["network.protocol.version"], attributes["url.scheme"]) == ("1.0", "https")
 
 
+def test_only_methods_of_the_conventions_are_named() -> None:
+    known = ["GET", "HEAD", "POST", "PUT", "DELETE", "CONNECT", "OPTIONS", "TRACE", "PATCH", "QUERY"]
+    scope = {"http_version": "1.1", "scheme": "http"}
+
+    named = {
+        method: request_attributes(scope | {"method": method}, "/graphql")["http.request.method"]
+        for method in (*known, "BREW", "get", "")
+    }
+
+    assert named == {method: method for method in known} | dict.fromkeys(("BREW", "get", ""), "_OTHER")
+
+
 def test_spans_contain_no_values(traced: Gateway) -> None:
     caller = traced.as_caregiver(1)
 

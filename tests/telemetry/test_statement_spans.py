@@ -176,6 +176,16 @@ def test_a_summary_has_the_operations_and_tables(text: str, summary: str) -> Non
     assert summary_of(text) == summary
 
 
+def test_a_summary_of_any_length_ends_with_a_whole_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    lengths = {}
+    for limit in range(6, 20):
+        monkeypatch.setattr("app.telemetry.tracing.database.MAX_SUMMARY", limit)
+        lengths[limit] = len(summary_of("SELECT 1 FROM book JOIN module ON 1 = 1"))
+
+    of_names = {6: len("SELECT"), 11: len("SELECT book"), 18: len("SELECT book module")}
+    assert lengths == {limit: of_names[max(end for end in of_names if end <= limit)] for limit in lengths}
+
+
 def test_inserted_rows_are_described_by_their_table() -> None:
     assert attributes_of(Bulk("book_word", ("word",), []), "sqlite") == {
         "db.collection.name": "book_word",

@@ -74,6 +74,8 @@ OF_TRACES = {"PROTOCOL": "grpc", "TRACES_PROTOCOL": "http/protobuf"}
     [
         ({}, False),
         ({"OTEL_SERVICE_NAME": "care"}, False),
+        (dict.fromkeys(("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT"), ""), False),
+        ({"OTEL_EXPORTER_OTLP_TRACES_PROTOCOL": "", "OTEL_EXPORTER_OTLP_PROTOCOL": ""} | ENDPOINT, True),
         ({"OTEL_TRACES_EXPORTER": "none"} | ENDPOINT, False),
         ({"OTEL_SDK_DISABLED": "true"} | ENDPOINT, False),
         ({"OTEL_SDK_DISABLED": "TRUE"} | ENDPOINT, False),
@@ -96,6 +98,10 @@ def test_the_standard_variables_enable_traces(given: dict[str, str], is_wanted: 
         ({"OTEL_TRACES_EXPORTER": "zipkin"}, "OTEL_TRACES_EXPORTER must be otlp, console or none"),
         (
             {"OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"} | ENDPOINT,
+            "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL and OTEL_EXPORTER_OTLP_PROTOCOL must be http/protobuf",
+        ),
+        (
+            {"OTEL_EXPORTER_OTLP_TRACES_PROTOCOL": "", "OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"} | ENDPOINT,
             "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL and OTEL_EXPORTER_OTLP_PROTOCOL must be http/protobuf",
         ),
     ],
