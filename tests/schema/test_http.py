@@ -119,10 +119,10 @@ def test_a_query_by_get_is_answered(standing: Gateway) -> None:
     assert response.json() == {"data": {"session": {"title": "Session 1"}}}
 
 
-@pytest.mark.parametrize("name", ["documentId", "extensions"])
-def test_a_get_that_names_a_document_is_no_request_for_the_page(standing: Gateway, name: str) -> None:
+@pytest.mark.parametrize("name", ["query", "variables", "operationName", "documentId", "extensions"])
+def test_a_get_with_a_member_of_a_request_is_no_request_for_the_page(standing: Gateway, name: str) -> None:
     response = standing.as_client(1).get(
-        "/graphql", params={name: "{}"}, headers={"accept": "text/html, image/gif, */*"}
+        "/graphql", params={name: "{"}, headers={"accept": "text/html, image/gif, */*"}
     )
 
     assert response.headers["content-type"] == "application/json"
