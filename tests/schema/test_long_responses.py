@@ -14,7 +14,7 @@ from app.care.context import Context
 from app.care.errors import ResponseTooLong
 from app.db.reader.document import MAX_DOCUMENT
 from app.main import create_app
-from app.schema.transport.responses import write_response
+from app.schema.transport.responses import measure, write_response
 from app.schema.types.scalars import global_id
 from app.settings import Settings
 from tests.callers import Caller, Gateway, opened, schema_of
@@ -319,6 +319,21 @@ def test_a_refused_response_is_not_written(talkative: Gateway) -> None:
         tracemalloc.stop()
 
     assert peak < 4 * LIMIT
+
+
+@pytest.mark.sqlite_only
+def test_a_measured_response_counts_names_and_texts_in_the_objects_under_each_path() -> None:
+    rows = [{"id": "1", "ü": EMOJI}, {"id": "22", "of": {"name": "a"}}]
+    response: dict[str, Any] = {"data": {"rows": rows, "n": 12345}, "errors": [{"message": "no"}, ["x"]]}
+
+    assert measure(response) == {
+        (): len("dataerrors"),
+        ("data",): len("rowsn"),
+        ("data", "rows"): len("id1??????id22of"),
+        ("data", "rows", "of"): len("namea"),
+        ("errors",): len("messagenox"),
+    }
+    assert measure(response, 9).total() == 10 < measure(response, 10).total()
 
 
 # --- what PostgreSQL sends ------------------------------------------------------------------------
