@@ -91,7 +91,7 @@ class Masks:
 
 def is_match(steps: Path, path: Path) -> bool:
     return len(steps) == len(path) and all(
-        step is ANY or (type(step) is type(at) and step == at) for step, at in zip(steps, path, strict=True)
+        step is ANY or step == at for step, at in zip(steps, path, strict=True)
     )
 
 
