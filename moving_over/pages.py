@@ -310,5 +310,5 @@ def read_items(
 
 def id_in(item: Any, name: str) -> int | None:
     value = item.get(name) if isinstance(item, dict) else None
-    is_id = isinstance(value, int | str) and re.fullmatch("[0-9]{1,19}", str(value), re.ASCII)
+    is_id = isinstance(value, int | str) and re.fullmatch("[0-9]{1,19}", str(value))
     return int(value) if is_id and int(value) <= LARGEST_ID else None  # type: ignore[arg-type]
