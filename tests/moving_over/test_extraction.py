@@ -410,6 +410,10 @@ UNREADABLE: dict[str, tuple[Change, str]] = {
     "a byte order mark": (line(2, answer="\ufeff{}"), "line 2: the response begins with a byte order mark"),
     "not a page": (line(2, answer={"message": "no"}), "line 2: in the response, content: Field required"),
     "another status": (line(2, status=401), "line 2: status is 401: only responses with 200 can be imported"),
+    "an assignment with a long id": (
+        line(2, path=f"{PATHS['caregiver']}/{2**63 - 2}", status=401),
+        "line 2: status is 401: only responses with 200 can be imported",
+    ),
     "a list that is gone": (
         line(2, status=404),
         "line 2: status is 404: only responses with 200 can be imported",
