@@ -145,7 +145,7 @@ def test_all_removals_are_printed_together(command: Command, settings: Settings)
 def test_commands_of_operators_are_recorded(command: Command, settings: Settings, tmp_path: Path) -> None:
     load(settings.database, [*a_world(), a_client(9, userName=None)])
     catalogue = tmp_path / "books.jsonl"
-    catalogue.write_bytes(b"\n".join(lines([a_module(7), a_book(8, moduleId=7)])))
+    catalogue.write_bytes(b"\n".join(lines([a_module(8), a_book(8, moduleId=8)])))
     person = ("--role", "caregiver", "--user", "new@example.test")
     for words in (
         ("account", "add", *person, "--name", "New", "--position", "Psychologist"),

@@ -168,6 +168,7 @@ INVALID = (
     "client\t2\terased\t0001-01-01T00:00:00+05:00",
     f"client\t2\tgone\t{NOW_TEXT}",
     f"caregiver\t2\terased\t{NOW_TEXT}",
+    f"CAREGIVER\t2\terased\t{NOW_TEXT}",
     f"friend\t2\tdisabled\t{NOW_TEXT}",
     f"client\t{2**63 - 1}\terased\t{NOW_TEXT}",  # after which there is no id
     f"client\t-2\terased\t{NOW_TEXT}",
