@@ -12,7 +12,15 @@ import pytest
 from app.auth import key_sources
 from app.auth import keys as app_keys
 from app.auth.key_sources import KeysUnreadable, fetch
-from app.auth.keys import KEY_SET_GRACE, KEY_SET_PAUSE, KEY_SET_SECONDS, MAX_WAITING, KeySet, Source
+from app.auth.keys import (
+    KEY_FILE_SECONDS,
+    KEY_SET_GRACE,
+    KEY_SET_PAUSE,
+    KEY_SET_SECONDS,
+    MAX_WAITING,
+    KeySet,
+    Source,
+)
 from app.care.errors import CannotVerify
 from tests import keys
 from tests.auth.bad_tokens import now
@@ -383,3 +391,27 @@ def test_a_request_that_leaves_makes_room_for_one_that_waits_for_a_key() -> None
         return is_waiting, keys_read.waiting
 
     assert asyncio.run(wait_for_keys()) == (True, 0)
+
+
+@pytest.mark.parametrize(
+    "fault", [KeysUnreadable("no file", "make one"), RuntimeError()], ids=["known", "other"]
+)
+def test_keys_stay_in_use_and_count_as_failing_until_they_can_be_read(fault: Exception) -> None:
+    faults: list[Exception] = []
+
+    def load() -> bytes:
+        if faults:
+            raise faults.pop()
+        return b"keys"
+
+    async def read() -> list[tuple[int, bool]]:
+        read_keys, states = KeySet(Source(load, lambda _: [], KEY_FILE_SECONDS)), []
+        ticks, before = Ticks(read_keys), read_keys.keys
+        for given in ([fault], []):
+            faults.extend(given)
+            ticks.pass_(KEY_FILE_SECONDS + 1)
+            await read_keys.refresh()
+            states.append((read_keys.keys is before, read_keys.is_failing))
+        return states
+
+    assert asyncio.run(read()) == [(True, True), (True, False)]

@@ -90,6 +90,9 @@ def unusable() -> list[dict[str, Any]]:
         },
         {"kty": "oct", "k": "c2VjcmV0LXNlY3JldC1zZWNyZXQtc2VjcmV0LXNlY3JldA", "kid": "secret"},
         {"kty": "oct", "kid": "secret that is left out"},
+        jwk(other, "a list of algorithms", alg=["RS256"]),
+        jwk(other, "a number as key", n=5),
+        {"kty": ["RSA"], "kid": "a list of kinds"},
         {"kty": "quantum", "kid": "future"},
         {"kid": "nothing else"},
     ]

@@ -141,6 +141,33 @@ def test_the_body_of_a_request_behind_a_running_one_is_read_after_its_response()
     ]
 
 
+def test_a_body_that_looks_like_a_request_is_none() -> None:
+    """Also while the process rejects requests without reading them."""
+
+    async def main() -> tuple[list[int], int]:
+        one = Connection(most_requests=1)
+        one.admission.enqueue(cast(Any, object()), Budget())
+        head = POST + b"upgrade-insecure-requests: 1\r\ncontent-length: %d\r\n" % len(REQUEST)
+        await one.receive(head, b"\r\n", REQUEST)
+        return one.statuses, one.admission.deferred.bytes
+
+    assert run(main) == ([503], 0)
+
+
+def test_a_request_after_a_rejected_one_is_accepted_if_there_is_room() -> None:
+    body = [POST + b"upgrade-insecure-requests: 1\r\ncontent-length: 2\r\n\r\n", b"{", b"}"]
+
+    async def main() -> tuple[list[int], list[str]]:
+        one, other = Connection(most_requests=1), cast(Any, object())
+        one.admission.enqueue(other, Budget())
+        await one.receive(*body)
+        one.admission.leave(other)
+        await one.receive(*body)
+        return one.statuses, one.calls
+
+    assert run(main) == ([503, 200], [])
+
+
 def test_a_request_behind_a_running_one_needs_no_second_slot() -> None:
     async def main() -> list[int]:
         one = Connection(most_requests=1)
