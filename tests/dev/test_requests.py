@@ -171,6 +171,14 @@ def test_each_request_is_listed_with_the_operation_that_it_ran(demo: Gateway) ->
     assert listed[2][3].isdigit()
 
 
+def test_a_list_of_a_legacy_path_costs_as_much_as_its_page_is_long(demo: Gateway) -> None:
+    for size in (1, 20, 100):
+        caregiver(demo).get(f"{ASSIGNMENTS}?time-state=RUNNING&size={size}")
+
+    long, usual, short = (int(line[3]) for line in rows(demo))
+    assert 0 < short < usual < long
+
+
 def test_a_listed_operation_opens_in_graphiql_with_its_variables_and_role_but_no_token(demo: Gateway) -> None:
     caregiver(demo).post_graphql(ONE, id="<&ü>")
     caregiver(demo).get(f"{ASSIGNMENTS}/1")

@@ -186,15 +186,23 @@ def test_other_programs_than_browsers_get_plain_text_with_commands(own_keys: Set
     assert set(re.findall(r"https?://[^/ '\"]+", found.text)) == {f"http://{host}"}
 
 
+@pytest.mark.parametrize(
+    "program, command",
+    [
+        ("/opt/my folder/care-gateway", "'/opt/my folder/care-gateway'"),
+        ("/opt/care-gateway/app/__main__.py", "'/opt/my python' -m app"),
+    ],
+)
 def test_the_command_for_another_token_can_be_pasted(
-    own_keys: Settings, monkeypatch: pytest.MonkeyPatch
+    own_keys: Settings, monkeypatch: pytest.MonkeyPatch, program: str, command: str
 ) -> None:
     """It is quoted as a shell needs it."""
-    monkeypatch.setattr(sys, "argv", ["/opt/my folder/care-gateway", "serve"])
+    monkeypatch.setattr(sys, "argv", [program, "serve"])
+    monkeypatch.setattr(sys, "orig_argv", ["/opt/my python", "-m", "app", "serve"])
     with service(own_keys) as gateway:
         found = gateway.as_anonymous().get("/", headers={"host": "localhost"}).text
 
-    assert "CARE_ENV=development '/opt/my folder/care-gateway' token --role caregiver" in found
+    assert f"CARE_ENV=development {command} token --role caregiver" in found
 
 
 def test_production_answers_everyone_with_the_endpoints(own_keys: Settings) -> None:

@@ -1,12 +1,15 @@
 """Every response has the security headers once and contains nothing about the implementation."""
 
+import asyncio
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from httpx2 import Response
+from starlette.types import Message
 
 from app.dev.assets import POLICY
+from app.http.messages import header, with_default_headers
 from app.main import create_app
 from app.settings import Environment, Settings
 from tests.callers import Gateway, opened
@@ -172,3 +175,28 @@ def test_an_internal_error_contains_only_the_request_id(production: Gateway) -> 
                 }
             ],
         }
+
+
+def test_a_response_keeps_its_own_headers_in_any_case() -> None:
+    own = [(b"Cache-Control", b"max-age=1"), (b"content-security-policy", POLICY.encode())]
+    scope: dict[str, Any] = {"state": {}}
+    sent: list[Message] = []
+
+    async def send(message: Message) -> None:
+        sent.append(message)
+
+    asyncio.run(
+        with_default_headers(scope, send)({"type": "http.response.start", "status": 200, "headers": own})
+    )
+
+    headers = [(name.decode(), value.decode()) for name, value in sent[0]["headers"]]
+    replaced = ("cache-control", "content-security-policy")
+    others = [each for each in SECURITY_HEADERS.items() if each[0] not in replaced]
+    assert headers == [("Cache-Control", "max-age=1"), ("content-security-policy", POLICY), *others]
+    assert scope["state"] == {"status": 200}
+
+
+def test_the_values_of_a_repeated_header_are_joined() -> None:
+    scope = {"headers": [(b"a", b"1"), (b"b", b"x"), (b"a", b"2"), (b"a", b"3")]}
+
+    assert [header(scope, name) for name in (b"a", b"b", b"c")] == ["1, 2, 3", "x", None]

@@ -1,12 +1,17 @@
 """Concurrent requests with the same Idempotency-Key have one effect."""
 
 import asyncio
-from typing import Any
+from typing import Any, cast
 
 import orjson
 import pytest
 from httpx2 import Response
 
+from app.care.context import Context
+from app.care.idempotency import IdempotentRequest, KeyScope
+from app.http.errors import RequestRejected
+from app.http.idempotency import run_once
+from app.http.messages import Reply
 from app.main import create_app
 from tests.callers import Gateway, opened
 from tests.concurrency import ApiCall, ApiResponse, before_database_calls, send_call, send_together
@@ -100,3 +105,35 @@ def test_a_request_that_another_process_completes_first_is_not_executed(
     else:
         assert whole(overtaken) == again(responses[0])
     assert books(world) == left
+
+
+@pytest.mark.sqlite_only
+def test_a_request_that_ends_leaves_the_keys_of_others_in_progress() -> None:
+    class NothingStored:
+        async def read(self, steps: Any) -> None:
+            steps.close()
+
+    first, second = (IdempotentRequest(KeyScope("CLIENT", 1, "legacy", key), "") for key in "ab")
+    context = Context(None, cast(Any, NothingStored()), NOW, "r", "UTC")
+    running: set[KeyScope] = set()
+
+    async def main() -> Reply:
+        released = asyncio.Event()
+
+        async def wait(_: Context) -> tuple[Reply, bool]:
+            await released.wait()
+            return Reply(b"{}"), True
+
+        async def end(_: Context) -> tuple[Reply, bool]:
+            return Reply(b"{}"), True
+
+        waiting = asyncio.create_task(run_once(running, context, first, wait))
+        await asyncio.sleep(0)
+        await run_once(running, context, second, end)
+        with pytest.raises(RequestRejected, match="still in progress"):
+            await run_once(running, context, first, end)
+        released.set()
+        return await waiting
+
+    assert asyncio.run(main()) == Reply(b"{}")
+    assert running == set()
