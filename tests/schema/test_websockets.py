@@ -13,6 +13,7 @@ from starlette.websockets import WebSocketDisconnect
 import app.schema.transport.websockets
 from app.main import create_app
 from app.settings import Settings
+from app.telemetry import counters
 from tests.callers import Gateway, opened
 from tests.factories import NOW, a_world
 from tests.live.edge import write_lock
@@ -320,10 +321,12 @@ def test_a_ping_is_answered(unchanged: Gateway) -> None:
 def test_the_number_of_operations_per_websocket_is_limited(caregivers: Gateway) -> None:
     text = "there are 100 operations already on this connection, and no more are allowed"
     rejected = {"message": text, "extensions": {"code": "RATE_LIMITED"}}
+    before = counters.limits["operations of a websocket"]
     with listening(caregivers.as_caregiver(1)) as listener:
         for number in range(101):
             listener.subscribe(SUBSCRIPTION, id=str(number))
         assert listener.receive() == {"id": "100", "type": "error", "payload": [rejected]}
+        assert counters.limits["operations of a websocket"] == before + 1
         listener.send(type="complete", id="0")
         assert listener.query(VIEWER) == {"viewer": {"role": "CAREGIVER"}}
         listener.subscribe(SUBSCRIPTION, id="100")
