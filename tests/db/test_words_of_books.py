@@ -19,6 +19,7 @@ from app.db.statements.books import LONGEST_WORD, end_of, words_of
         pytest.param("睡眠 日記", ["睡眠", "日記"], id="without case"),
         pytest.param("हिन्दी की किताब", ["हिन्दी", "की", "किताब"], id="vowels as marks"),
         pytest.param("İYİ iyi", ["iyi"], id="a dot above"),
+        pytest.param("q\u0307 q", ["q\u0307", "q"], id="a dot above another letter"),
         pytest.param("U\u0308ber \u00dcber", ["über"], id="composed or not"),
         pytest.param("ｗｉｄｅ ﬁne", ["wide", "fine"], id="other forms of letters"),
         pytest.param("℡ \u01f0", ["tel", "\u01f0"], id="forms that folding changes"),

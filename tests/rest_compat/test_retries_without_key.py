@@ -63,7 +63,6 @@ def books(gateway: Gateway) -> list[int]:
 # --- when ------------------------------------------------------------------------------------------
 
 
-@pytest.mark.once_on_postgresql
 @pytest.mark.parametrize("later", [timedelta(), INSTANT, 59 * SECOND, 60 * SECOND], ids=str)
 def test_a_retry_within_the_window_writes_nothing(world: Gateway, clock: Clock, later: timedelta) -> None:
     put(world)

@@ -20,6 +20,7 @@ from tests.answers import (
     SAVE,
     SUBMIT,
     SUBMITTED,
+    SUBMITTED_IN_CLOSED,
     TEST,
     a_world_to_answer_in,
     answers,
@@ -162,14 +163,16 @@ def world(gateway: Gateway) -> Gateway:
 @pytest.mark.sqlite_only
 def test_a_rejected_draft_is_a_user_error_and_nothing_is_written(world: Gateway) -> None:
     before, found = stored(world), {}
+    in_closed = {"submitted, of a closed session": (to_answer(SUBMITTED_IN_CLOSED, {REMARK: "x"}), CLOSED)}
+    cases = REFUSED | in_closed
 
-    for what, (input_fields, _) in REFUSED.items():
+    for what, (input_fields, _) in cases.items():
         found[what] = world.as_client(1).graphql(SAVE, input=input_fields)
         assert stored(world) == before, what
 
     assert found == {
         what: {"data": {"saveAnswers": {"draft": None, "userErrors": errors}}}
-        for what, (_, errors) in REFUSED.items()
+        for what, (_, errors) in cases.items()
     }
 
 

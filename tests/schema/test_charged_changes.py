@@ -9,7 +9,18 @@ from httpx2 import Response
 
 from app.care.budgets import Budget
 from app.settings import Settings
-from tests.answers import GIVE, LATE, REMARK, SAVE, SUBMIT, SUBMITTED, TEST, a_world_to_answer_in, to_answer
+from tests.answers import (
+    FITTING,
+    GIVE,
+    LATE,
+    REMARK,
+    SAVE,
+    SUBMIT,
+    SUBMITTED,
+    TEST,
+    a_world_to_answer_in,
+    to_answer,
+)
 from tests.callers import Caller, Gateway
 from tests.database_rows import stored
 from tests.db import raw
@@ -59,6 +70,8 @@ CHANGES: dict[str, tuple[str, str, dict[str, Any], int]] = {
     "draft": ("client", SAVE, to_answer(LATE, {REMARK: TEXT}), 10),
     "submission": ("client", SUBMIT, to_answer(LATE, {REMARK: TEXT}), 10),
 }
+# Each answer counts, beside its text.
+MANY_ANSWERS = ("client", SAVE, to_answer(TEST, FITTING | {4: "x" * 900}), 1)
 SMALL: dict[str, tuple[str, str, dict[str, Any]]] = {
     "description": ("caregiver", UPDATE, {"sessionId": "1", "description": "x" * 1000}),
     "session": ("caregiver", CREATE, {**NEW, "description": "x" * 500}),
@@ -90,9 +103,9 @@ def price(response: Response, budget: Budget) -> float:
     return POINTS - budget.left - cost - len(response.content) // 1024
 
 
-@pytest.mark.parametrize("name", CHANGES)
+@pytest.mark.parametrize("name", [*CHANGES, "many answers"])
 def test_a_change_costs_what_it_stores(limited: Gateway, name: str) -> None:
-    role, query, given, kib = CHANGES[name]
+    role, query, given, kib = CHANGES.get(name, MANY_ANSWERS)
     caller, budget = caller_of(limited, role)
     limited.as_caregiver(2).post_graphql(query, input=given)  # changes nothing, and pays for the document
 
