@@ -92,12 +92,14 @@ def test_feedback_is_given_edited_and_its_score_removed(world: Gateway) -> None:
 
 
 @pytest.mark.sqlite_only
-def test_repeated_feedback_writes_nothing(world: Gateway) -> None:
+@pytest.mark.parametrize(("score", "of_set"), [(5, 5), (0, 0), (None, THEIR_SCORE)])
+def test_repeated_feedback_writes_nothing(world: Gateway, score: int | None, of_set: int) -> None:
     submit(world.as_client(1), TEST, FITTING)
-    first = give(world.as_caregiver(1), 12, "Well done", score=5)
+    first = give(world.as_caregiver(1), 12, "Well done", score=score)
     before = stored(world)
 
-    assert give(world.as_caregiver(1), 12, "Well done", score=5) == first == given("Well done", 5, 5)
+    assert give(world.as_caregiver(1), 12, "Well done", score=score) == first
+    assert first == given("Well done", score, of_set)
     assert stored(world) == before
 
 
