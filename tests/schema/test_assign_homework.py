@@ -12,6 +12,7 @@ import pytest
 from app.db.session_counters import differences
 from app.db.tables import Assignment, Event, Reminder
 from tests.callers import Gateway, run_read
+from tests.db import raw
 from tests.factories import a_world, starting_with
 from tests.schema.worlds import count, global_id, refusal, stored
 
@@ -256,3 +257,13 @@ def test_a_client_cannot_assign_homework(world: Gateway) -> None:
         "errors": [refusal("FORBIDDEN", "only a caregiver may do this", "assignHomework", column=42)],
     }
     assert (count(world, Assignment), count(world, Event)) == (5, 0)
+
+
+def test_every_book_is_marked_as_assigned_also_beside_one_that_is(gateway: Gateway) -> None:
+    """`books import` replaces only the questions of books that are not."""
+    raw.run(gateway.settings.database, "UPDATE book SET is_assigned = (id = 1)")
+
+    gateway.as_caregiver(1).data(ASSIGN, input=homework(bookIds=["1", "3"]))
+
+    marked = raw.run(gateway.settings.database, "SELECT id FROM book WHERE is_assigned ORDER BY id")
+    assert marked == [(1,), (3,)]
