@@ -2,7 +2,7 @@
 the other records still verify, and an unauthorized removal is found."""
 
 import asyncio
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import pytest
 
@@ -27,11 +27,11 @@ ABOUT = '[[1,1,{"answerSets":[1]}],[1,2,{"answerSets":[2]}]]'
 REMOVAL = ("OPERATOR", None, "retention audit", "DONE", [[None, None, {"seals": [2], "records": [5]}]])
 
 
-def removed(url: str, periods: Retention = PERIOD, is_dry_run: bool = False) -> int:
+def removed(url: str, periods: Retention = PERIOD, is_dry_run: bool = False, now: datetime = NOW) -> int:
     async def run() -> int:
         db = await open_database(url)
         try:
-            steps = removing_expired(db, periods, NOW, is_dry_run)
+            steps = removing_expired(db, periods, now, is_dry_run)
             return sum([count async for kind, count in steps if kind == "audit"])
         finally:
             await db.close()
@@ -98,6 +98,13 @@ def test_a_later_removal_continues_after_the_checkpoint(aged: str) -> None:
     assert verified(aged, {2: seals[3]}).faults == ["seal 2 differs from the noted hash"]
     raw.run(aged, *GUARDS[kind_of(aged)], "DELETE FROM audit_seal WHERE id > 4")
     assert run_read(aged, verifying_tail()).faults == []
+
+
+def test_a_third_removal_continues_after_the_last_checkpoint(aged: str) -> None:
+    removals = [removed(aged, now=NOW + days * DAY) for days in (0, 1, 60)]
+
+    assert all(removals)
+    assert (verified(aged).faults, len(verified(aged).removed)) == ([], 3)
 
 
 def test_nothing_is_removed_without_a_period(aged: str) -> None:
