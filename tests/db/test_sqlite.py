@@ -12,7 +12,7 @@ from sqlalchemy import text
 
 from app.db.admin.migrate import connected
 from app.db.drivers.factory import open_database
-from app.db.drivers.interface import Database, DatabaseError, sqlite_path
+from app.db.drivers.interface import Database, DatabaseAway, DatabaseError, sqlite_path
 from app.db.drivers.sqlite import is_unavailable
 from app.db.sql import Statement, Steps
 from tests.db.small_steps import with_database
@@ -161,3 +161,19 @@ def test_connections_of_commands_are_durable_and_checked(database_url: str) -> N
             return {name: (await connection.exec_driver_sql(f"PRAGMA {name}")).scalar() for name in EXPECTED}
 
     assert asyncio.run(read_pragmas()) == EXPECTED
+
+
+@pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
+def test_a_database_that_another_process_has_locked_may_be_opened_later(
+    database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("app.db.drivers.sqlite.BUSY_SECONDS", 0)
+    path = sqlite_path(database_url)
+    with closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute("PRAGMA locking_mode = EXCLUSIVE")
+        other.execute("BEGIN EXCLUSIVE")
+
+        with pytest.raises(DatabaseAway) as rejected:
+            asyncio.run(open_database(database_url))
+
+    assert str(rejected.value) == f"the database at {path} cannot be opened: database is locked"

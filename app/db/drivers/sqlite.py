@@ -15,7 +15,13 @@ import orjson
 
 from app.db.drivers.fair_turns import FairThreads
 from app.db.drivers.group_commit import Writer
-from app.db.drivers.interface import DatabaseError, DatabaseUnavailable, Failed, Occupancy
+from app.db.drivers.interface import (
+    DatabaseAway,
+    DatabaseError,
+    DatabaseUnavailable,
+    Failed,
+    Occupancy,
+)
 from app.db.moments import moment_as_text
 from app.db.sql import (
     DATABASE_KIND,
@@ -300,7 +306,8 @@ def check_sqlite(path: Path, if_missing: str = "run `care-gateway migrate` first
         raise DatabaseError(f"there is no database at {path}; {if_missing}") from None
     except (OSError, sqlite3.Error) as error:
         reason = (error.strerror if isinstance(error, OSError) else "") or str(error)
-        raise DatabaseError(f"the database at {path} cannot be opened: {reason.lower()}") from None
+        kind = DatabaseAway if code_of(error) == sqlite3.SQLITE_BUSY else DatabaseError
+        raise kind(f"the database at {path} cannot be opened: {reason.lower()}") from None
     if found != {"journal_mode": "wal", "synchronous": 2, "foreign_keys": 1}:
         raise DatabaseError(f"the database at {path} is not durable or not checked: {found}")
 
