@@ -90,6 +90,7 @@ def test_migrate_does_not_change_a_file_that_is_no_database(command: Command, tm
             "db.example.test:5433/care",
         ),
         ("postgresql://care:se%2Fcret@db.example.test/care", "db.example.test/care"),
+        ("postgresql://care:se@cret@db.example.test/care", "db.example.test/care"),
         ("postgresql://care@db.example.test/our%20care", "db.example.test/our care"),
         *(
             (f"postgresql://care:5{unescaped}s=cret@db.example.test/care", "PostgreSQL")

@@ -108,6 +108,15 @@ def test_a_long_read_continues_in_a_thread_while_the_loop_serves_others(database
     with_database(database_url, use, loop_read_ms=1)
 
 
+def test_every_long_read_of_a_connection_continues_in_a_thread(database_url: str) -> None:
+    async def use(db: Database) -> None:
+        for _ in range(3):
+            before, after = await db.read(threads_of(SLOW))
+            assert before == get_ident() != after
+
+    with_database(database_url, use, readers=1, loop_read_ms=1)
+
+
 def test_the_time_of_the_operation_itself_counts(database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     thought = 0
 
