@@ -432,7 +432,7 @@ def test_the_score_of_a_session_is_not_of_a_removed_assignment(pair: Pair) -> No
 
 
 def test_what_is_gone_is_removed_once_and_restored_if_it_is_there_again(pair: Pair) -> None:
-    """Assignment 18 was added here. Nobody is reminded of homework in a session that is gone."""
+    """Assignment 18 was added here. No client is reminded of homework in a session that is gone."""
     pair.import_first()
     before = pair.record()
     raw.run(pair.old, "DELETE FROM assignment WHERE session_id = 5", "DELETE FROM session WHERE id = 5")
