@@ -194,7 +194,8 @@ def test_the_complete_copy_and_then_its_name_are_synced_to_disk(
     def recorded_fsync(opened: int) -> None:
         inode, content = os.fstat(opened).st_ino, b""
         if inode != path.parent.stat().st_ino:
-            content = Path(f"/proc/self/fd/{opened}").read_bytes()
+            [synced_file] = [each for each in path.parent.iterdir() if each.stat().st_ino == inode]
+            content = synced_file.read_bytes()
         synced.append((inode, path.stat().st_ino, content))
         fsync(opened)
 

@@ -151,7 +151,7 @@ def test_another_header_is_compared_on_request(pair: ServicePair) -> None:
 
 
 def test_tokens_that_are_sent_unencrypted_are_a_warning_for_each_service(pair: ServicePair) -> None:
-    pair.addresses = dict.fromkeys(("old", "new"), "http://127.0.0.2:1")
+    pair.addresses = dict.fromkeys(("old", "new"), f"http://{'a' * 64}.example.test")
 
     assert pair.compare().stderr.splitlines()[:2] == [
         f"warning: tokens are sent to the {name} service unencrypted" for name in ("old", "new")

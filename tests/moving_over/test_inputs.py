@@ -86,7 +86,7 @@ READ: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
         {"path": PATH, "method": None, "headers": None, "status": None, "body": None},
         {"method": "GET", "headers": {}, "status": 200, "body": None, "role": "CAREGIVER"},
     ),
-    "another role": ({"path": PATH, "role": "NOBODY"}, {"role": None}),
+    "without a token": ({"path": PATH, "role": "NOBODY"}, {"role": None}),
     **{
         f"{role} on any path": ({"path": "/x", "role": role}, {"role": role})
         for role in ("CAREGIVER", "CLIENT")

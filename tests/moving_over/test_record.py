@@ -293,7 +293,7 @@ def test_items_that_are_no_objects_are_recorded_with_their_list(
 
 
 def test_tokens_that_are_sent_unencrypted_are_a_warning(command: Command, tmp_path: Path) -> None:
-    where = ("--old", "http://127.0.0.2:1", "--to", str(tmp_path / "r"))
+    where = ("--old", f"http://{'a' * 64}.example.test", "--to", str(tmp_path / "r"))
 
     result = command("legacy", "record", *where, *TOKENS, "--attempts", "1")
 

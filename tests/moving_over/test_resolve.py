@@ -135,25 +135,6 @@ def test_a_submission_with_an_older_id_than_the_one_here_gets_a_new_one(pair: Pa
 
 
 @pytest.mark.sqlite_only
-def test_new_homework_with_a_taken_submission_is_added_only_if_the_old_one_is_taken(pair: Pair) -> None:
-    """The submission gets another id then."""
-    pair.import_first()
-    on(pair, "new", partial(submitting("0"), number=1))
-    on(pair, "old", partial(assigning, number=2), partial(submitting("1"), number=18))
-    recording, before = pair.record(), rows_of(pair.new)
-
-    updated = pair.run("import", recording, "--update")
-    unchanged = rows_of(pair.new)
-    resolved = resolve(pair, "take-old", recording, "assignment:18")
-
-    taken = "the id belongs to another row here, answers"
-    assert updated == (1, [f"conflict\tassignment\t18\t{taken}", "1 conflict"])
-    assert (unchanged, resolved) == (before, (0, ["1 conflict resolved"]))
-    sets = raw.run(pair.new, "SELECT id, assignment_id FROM answer_set ORDER BY id")
-    assert [tuple(row) for row in sets] == [(1, 1), (2, 18)]
-
-
-@pytest.mark.sqlite_only
 def test_a_submission_that_both_services_have_is_written_over(pair: Pair) -> None:
     """Its text was changed here, for example by a command in the database."""
     on(pair, "old", partial(submitting("3"), number=1))

@@ -84,7 +84,7 @@ def test_a_worker_that_starts_has_longer(worker: Any, clock: Clock) -> None:
 
 
 @pytest.mark.usefixtures("clock")
-def test_a_worker_that_stops_to_serve_has_served(worker: Any) -> None:
+def test_a_worker_that_stops_serving_has_served(worker: Any) -> None:
     answer(worker, serves=True)
     answer(worker, serves=False)
     assert worker.fault() == ""

@@ -121,7 +121,7 @@ def test_a_process_that_ignores_signals_goes_on_ignoring_them(
 
 
 def test_a_service_in_another_thread_drains_when_a_part_fails(done: list[str]) -> None:
-    """It has no signals, so whoever runs it also ends it."""
+    """Only the main thread receives signals: the program that started the thread ends the service."""
     vitals = Vitals()
 
     thread = Thread(target=serve, args=(done, lambda: vitals.fail("the writer", OSError()), vitals))

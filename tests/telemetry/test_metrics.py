@@ -231,7 +231,7 @@ def test_event_streams_are_counted_and_only_those_with_a_single_result_are_reque
 
 
 @ON_SQLITE
-def test_open_websockets_are_counted(measured: MeasuredGateway) -> None:
+def test_open_websockets_and_event_streams_are_counted(measured: MeasuredGateway) -> None:
     before = measured.numbers()
     with listening(measured.as_client(1)) as listener:
         listener.subscribe(CHANGES)
@@ -241,7 +241,7 @@ def test_open_websockets_are_counted(measured: MeasuredGateway) -> None:
         listener.send(type="subscribe", id="1", payload={"query": VIEWER})
         listener.receive_close()
     closed = measured.numbers()
-    with streaming(measured.as_client(1), "subscription { assignmentChanged { id } }") as stream:
+    with streaming(measured.as_client(1), CHANGES) as stream:
         wait_for_subscription(measured)
         of_stream = measured.numbers()
         stop(measured)

@@ -3,6 +3,7 @@ samples of all workers."""
 
 import asyncio
 import socket
+import sys
 from contextlib import AsyncExitStack, closing
 from pathlib import Path
 
@@ -222,6 +223,7 @@ def test_an_unknown_host_of_metrics_is_a_settings_error() -> None:
 
 
 @ON_SQLITE
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems have one loopback address")
 def test_metrics_are_served_on_their_own_host(settings: Settings) -> None:
     """The host of the service is public."""
     own = settings.model_copy(
