@@ -4,6 +4,7 @@ The log of a minute is limited."""
 import asyncio
 import logging
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 
@@ -109,6 +110,21 @@ def test_an_unknown_key_and_an_unknown_algorithm_have_different_reasons(tmp_path
         reasons.append(rejected.value.reason)
 
     assert reasons == [Reason.UNKNOWN_KEY, Reason.UNKNOWN_KEY, Reason.ALGORITHM]
+
+
+@pytest.mark.parametrize("signer", ["first", "second"])
+def test_each_of_two_keys_gives_the_same_reason(tmp_path: Path, signer: str) -> None:
+    """The keys after the one that has signed the token do not turn the reason into "signature"."""
+    path = tmp_path / "keys.pem"
+    path.write_text("".join(keys.public_pem(keys.private_key(name)) for name in ("first", "second")))
+    settings = Settings(env=Environment.PRODUCTION, token_key=str(path))
+    verifier = Verifier(settings, open_keys(settings))
+    expired = signed(caregiver(exp=datetime.now(UTC) - timedelta(hours=1)), keys.private_key(signer))
+
+    with pytest.raises(NotSignedIn) as rejected:
+        asyncio.run(verifier.identity(expired, now()))
+
+    assert rejected.value.reason is Reason.EXPIRED
 
 
 def test_a_disabled_and_an_unknown_account_have_different_reasons(

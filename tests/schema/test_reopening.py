@@ -105,6 +105,20 @@ def test_the_first_draft_of_a_new_attempt_has_a_revision_that_the_next_one_needs
     assert revisions == [0, 2, 3]
 
 
+def test_an_attempt_without_a_draft_continues_the_revisions(world: Gateway) -> None:
+    """As one with a draft does: a device may still show a draft of the earlier attempt."""
+    client = world.as_client(1)
+    save(client, TEST, FITTING)
+    submit(client, TEST, FITTING, revision=1)
+    for _ in range(2):
+        reopen(world.as_caregiver(1), TEST)
+        submit(client, TEST, FITTING)
+
+    rows = [row for row in stored(world)["answer_set"] if row["assignment_id"] == TEST]
+
+    assert [(row["attempt"], row["revision"]) for row in rows] == [(1, 1), (2, 2), (3, 3)]
+
+
 @pytest.mark.sqlite_only
 def test_equal_answers_are_a_submission_of_the_new_attempt(world: Gateway) -> None:
     submit(world.as_client(1), LATE, {REMARK: "x"})
