@@ -32,7 +32,7 @@ trap '' PIPE  # a dead test process reads nothing: writing to it must not end us
 trap 'cd / && rm -rf "$folder"' EXIT
 "$bin/initdb" --pgdata=data --no-sync --no-instructions --encoding=UTF8 --locale=C \\
     --username=care --auth=scram-sha-256 --pwfile=password \\
-    --set listen_addresses=127.0.0.1 --set unix_socket_directories= \\
+    --set listen_addresses=127.0.0.1 --set unix_socket_directories=. \\
     --set fsync=off --set synchronous_commit=off --set full_page_writes=off \\
     --set wal_level=minimal --set max_wal_senders=0 --set max_wal_size=64MB --set autovacuum=off \\
     --set shared_buffers=16MB --set max_connections=50 --set scram_iterations=1 \\

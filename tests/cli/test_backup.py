@@ -122,6 +122,22 @@ def test_the_file_and_then_its_name_are_synced_to_disk(
 
 
 @on_sqlite
+@pytest.mark.parametrize("fails", ["fsync", "replace"])
+def test_a_copy_that_is_not_kept_is_not_noted_as_the_newest_backup(
+    command: Command, settings: Settings, file: Path, monkeypatch: pytest.MonkeyPatch, fails: str
+) -> None:
+    def fail(*_: object) -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr(os, fails, fail)
+    result = command("backup", str(file))
+    monkeypatch.undo()
+
+    assert (result.exit_code, files_beside(file)) == (2, [])
+    assert not marker_of(sqlite_path(settings.database)).exists()
+
+
+@on_sqlite
 def test_a_copy_contains_nothing_that_is_committed_after_its_start(settings: Settings, file: Path) -> None:
     path = sqlite_path(settings.database)
     raw.run(settings.database, "CREATE TABLE page (bytes)", f"INSERT INTO page VALUES (zeroblob({8 << 20}))")

@@ -142,6 +142,18 @@ def test_a_connection_to_another_machine_that_is_not_encrypted_is_reported(
     assert is_reported is not (is_encrypted or is_local)
 
 
+@pytest.mark.parametrize("kind", ["postgresql"], indirect=True)
+def test_a_unix_socket_needs_no_encryption(diagnose: Diagnose, settings: Settings) -> None:
+    [[folder]] = raw.run(settings.database, "SHOW data_directory")
+    parts = urlsplit(settings.database)
+    if not Path(folder, f".s.PGSQL.{parts.port}").is_socket():
+        pytest.skip("TEST_DATABASE_URL names a server without a socket there")
+    account = f"{parts.username}:{parts.password}"
+    by_socket = f"postgresql://{account}@{parts.path}?host={folder}&port={parts.port}"
+
+    assert diagnose("database", database_url=by_socket) == diagnose("database")
+
+
 def test_tables_of_another_version_are_reported(diagnose: Diagnose, settings: Settings) -> None:
     raw.run(settings.database, "UPDATE alembic_version SET version_num = '0001'")
     older = diagnose("migrations")

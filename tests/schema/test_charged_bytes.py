@@ -66,6 +66,16 @@ def test_a_change_is_not_rejected_for_the_length_of_its_response(limited: Gatewa
     assert left_of(limited) < 0
 
 
+def test_a_change_over_a_websocket_is_not_rejected_for_it_either(limited: Gateway, caregiver: Caller) -> None:
+    caregiver.post_graphql("{ sessions { nodes { id } } }")  # 31 points
+
+    with listening(caregiver) as listener:
+        changed = listener.query(CHANGE % '"New"')
+
+    assert len(changed["updateSession"]["session"]["description"].encode()) == KIB * 1024
+    assert left_of(limited) < 0
+
+
 def test_a_legacy_path_charges_the_same(limited: Gateway) -> None:
     response = limited.as_client(1).get("/gateway/profile/client/session?time-state=RUNNING&size=1")
 
