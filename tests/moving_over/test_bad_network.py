@@ -67,6 +67,21 @@ def test_a_lasting_failure_is_reported_with_user_and_call_and_can_be_continued(m
     assert move.run("import", str(move.folder / "r")).stdout == ROWS
 
 
+def test_a_recording_whose_first_list_changed_can_be_continued(move: Move) -> None:
+    """The pages that were read before the change are removed, and leave a gap in the names of the files."""
+    running = {"path": "RUNNING", "user": keys.token("CAREGIVER", "caregiver-1"), "first": 1}
+    with (
+        move.old.misbehaving("doubles an item", **running),
+        move.old.misbehaving("sends 502", user=keys.token("CLIENT", "client-2")),
+    ):
+        move.record_to("r", "--attempts", "1", "--at-once", "1")
+
+    continued = move.record_to("r", "--continue")
+
+    assert continued.stdout == f"12 responses for 4 users, in {move.folder}/r\n", continued.stderr
+    assert move.run("import", str(move.folder / "r")).stdout == ROWS
+
+
 @pytest.mark.parametrize("left", ["without its last line", "with a part of its first line", "empty"])
 def test_a_user_of_whom_a_part_was_written_is_recorded_again(move: Move, left: str) -> None:
     with move.old.misbehaving("sends 502", user=keys.token("CLIENT", "client-2")):

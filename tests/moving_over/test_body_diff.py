@@ -70,6 +70,15 @@ VALUES = {
     ),
     "lists of different lengths": (b"[1]", b"[1,2]", [Difference("[1]", MISSING, 2)]),
     "different types": (b"[]", b"{}", [Difference("the body", [], {})]),
+    "bodies that are one value": (b"1", b"2", [Difference("the body", 1, 2)]),
+    "items of an empty list": (b"[]", b'[{"id":1}]', [Difference("[id=1]", MISSING, {"id": 1})]),
+    "no items any more": (b'[{"id":1}]', b"[]", [Difference("[id=1]", {"id": 1}, MISSING)]),
+    "ids that only the old service has": (
+        b'[{"id":1}]', b'[{"a":1}]', [Difference("[0].id", 1, MISSING), Difference("[0].a", MISSING, 1)]
+    ),
+    "ids that only the new service has": (
+        b'[{"a":1}]', b'[{"id":1}]', [Difference("[0].a", 1, MISSING), Difference("[0].id", MISSING, 1)]
+    ),
 }  # fmt: skip
 
 
@@ -88,11 +97,12 @@ def test_no_more_differences_are_listed_than_can_be_read() -> None:
 
 def test_values_are_shown_as_types_and_lengths_or_as_json() -> None:
     pairs = [
-        ("1\x1b[31m", None), ("x" * 79, 1.5), ("x" * 78, 1), (2, 1), (True, MISSING), ([1], {}),
+        ("1\x1b[31m", None), ("\x9b31m", 0), ("x" * 79, 1.5), ("x" * 78, 1), (2, 1), (True, MISSING), ([1], {}),
     ]  # fmt: skip
 
     assert [shown_values(*pair, False) for pair in pairs] == [
         ("text of 6", "null"),
+        ("text of 4", "number"),
         ("text of 79", "number"),
         ("text of 78", "number"),
         ("number", "another number"),
@@ -101,6 +111,7 @@ def test_values_are_shown_as_types_and_lengths_or_as_json() -> None:
     ]
     assert [shown_values(*pair, True) for pair in pairs] == [
         ('"1\\u001b[31m"', "null"),
+        ('"\\u009b31m"', "0"),
         (f'"{"x" * 76}...', "1.5"),
         (f'"{"x" * 78}"', "1"),
         ("2", "1"),
@@ -139,29 +150,33 @@ def test_every_mask_of_a_value_has_matched() -> None:
 
 
 def test_masks_match_in_equal_bodies_too() -> None:
-    masks = read_masks(("a", "b"))
+    masks = read_masks(("a", "b", "c"))
 
-    assert compare_bodies(b'{"a":1}', b'{"a":1}', masks) == (Likeness.SAME, [])
-    assert masks.unmatched == ["b"]
+    for body in (b'{"a":1}', b'{"b":1}', b"\xff not JSON"):
+        assert compare_bodies(body, body, masks) == (Likeness.SAME, [])
+    assert masks.unmatched == ["c"]
 
 
 def test_a_mask_may_name_an_item_far_behind() -> None:
     assert read_masks(("a[999999]",)).bodies == {"a[999999]": ("a", 999_999)}
 
 
-NAMES = {
+NAMES = {  # the masks, and the bodies
     "of any name": ("a.*.c", b'{"a":{"b":{"c":1},"d":{"c":1}}}', b'{"a":{"b":{"c":2},"d":{"c":3}}}'),
     "that is written with escapes": ("ü", b'{"\\u00fc":1}', b'{"\\u00fc":2}'),
     "beside texts with quotes": ("a", *(b'{"b":"\\"}, \\\\","a":%d}' % n for n in (1, 2))),
     "whose texts contain quotes": ("a", *(b'{"a":"\\"%d}","b":1}' % n for n in (1, 2))),
+    "within a masked one": ("a a[*].b", b'{"a":[{"b":1},{"b":1}],"c":1}', b'{"a":[{"b":2}],"c":1}'),
+    "of the third item": ("a[2]", b'{"a":[[1,2],{"b":1},3,4]}', b'{"a":[[1,2],{"b":1},{},4]}'),
+    "of a list": ("[1][0]", b"[[1],[2],[3]]", b"[[1],[9],[3]]"),
 }
 
 
 @pytest.mark.parametrize("case", NAMES)
 def test_a_value_is_masked_by_its_path(case: str) -> None:
-    mask, old, new = NAMES[case]
+    masks, old, new = NAMES[case]
 
-    assert compare_bodies(old, new, read_masks((mask,))) == (Likeness.SAME, [])
+    assert compare_bodies(old, new, read_masks(masks.split())) == (Likeness.SAME, [])
 
 
 def test_bytes_outside_of_masks_are_compared() -> None:

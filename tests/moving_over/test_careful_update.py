@@ -114,23 +114,26 @@ def test_people_without_tokens_lose_nothing(moved: Move, monkeypatch: pytest.Mon
 
 def test_an_older_recording_is_refused(move: Move) -> None:
     """One that began when the newest one ended is not older."""
-    first, second, third = move.record(), move.record(), move.record()
+    first, second, third, overlapping = (move.record() for _ in range(4))
     rewrite(first, "2026-11-01T10:00:00Z")
     rewrite(second, "2026-11-02T10:00:00Z")
     rewrite(second, "2026-11-02T09:00:00Z", 1)
     rewrite(third, "2026-11-03T10:00:00Z")
     rewrite(third, "2026-11-02T10:00:00Z", 1)
+    rewrite(overlapping, "2026-11-04T10:00:00Z")
+    rewrite(overlapping, "2026-11-03T09:59:59Z", 1)
     assert move.run("import", second).exit_code == 0
 
     repeated = [move.lines("import", each, "--update") for each in (second, third)]
-    older = move.run("import", first, "--update")
+    refused = [move.run("import", each, "--update") for each in (first, overlapping)]
 
     assert repeated == [(0, ["0 conflicts"])] * 2
-    assert (older.exit_code, older.stderr.splitlines()[-1]) == (
-        2,
-        "care-gateway: this recording began 2026-11-01 10:00:00 UTC, before the end of one that was imported "
-        "already; nothing was imported. Record again",
-    )
+    for each, start in zip(refused, ("2026-11-01 10:00:00", "2026-11-03 09:59:59"), strict=True):
+        assert (each.exit_code, each.stderr.splitlines()[-1]) == (
+            2,
+            f"care-gateway: this recording began {start} UTC, before the end of one that was imported "
+            "already; nothing was imported. Record again",
+        )
 
 
 def test_the_recording_before_is_no_longer_the_one_that_was_imported_last(moved: Move) -> None:

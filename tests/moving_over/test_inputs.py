@@ -59,14 +59,22 @@ LINES: dict[str, tuple[dict[str, Any], str]] = {
     "a file in another folder": (
         {"path": PATH, "file": "../7.json"}, "file: must be in the folder of the file that names it, or below"
     ),
+    "a file in a folder with a longer name": (
+        {"path": PATH, "file": "../r-old/7.json"},
+        "file: must be in the folder of the file that names it, or below",
+    ),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("case", LINES)
 def test_an_invalid_line_is_rejected_with_its_number(tmp_path: Path, case: str) -> None:
     line, sentence = LINES[case]
-    file = write_lines(tmp_path / "calls.jsonl", [{"path": PATH}, line])
-    (tmp_path / "link").symlink_to(__file__)
+    folder, other = tmp_path / "r", tmp_path / "r-old"
+    for each in (folder, other):
+        each.mkdir()
+    file = write_lines(folder / "calls.jsonl", [{"path": PATH}, line])
+    (folder / "link").symlink_to(__file__)
+    (other / "7.json").touch()
 
     with pytest.raises(LegacyMigrationError) as error:
         list(read_calls(file))

@@ -97,7 +97,9 @@ def test_the_row_here_can_be_kept_until_the_old_one_changes_again(pair: Pair, ca
     assert pair.run("import", later, "--update") == (0, ["0 conflicts"])
     if case != "a withdrawal there":
         on(pair, "old", partial(giving("Well done", 7), number=1))
-        assert pair.run("import", pair.record(), "--update")[0] == 1
+        changed = pair.record()
+        assert not is_equal_to(pair, changed)
+        assert pair.run("import", changed, "--update")[0] == 1
     assert rows_of(pair.new) == before
 
 

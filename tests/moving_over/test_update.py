@@ -640,6 +640,19 @@ def test_reconcile_finds_a_missing_account(pair: Pair) -> None:
     assert run_with_lists(pair, "legacy", "reconcile", recording)[::2] == (0, [])
 
 
+def test_a_caregiver_with_the_id_of_an_erased_client_needs_an_account(pair: Pair) -> None:
+    pair.import_first()
+    assert pair.run("erase", "--id", "2", "--yes")[0] == 0
+    raw.run(pair.new, "UPDATE caregiver SET user_name = NULL WHERE id = 2")
+    recording = pair.record()
+
+    updated = run_with_lists(pair, "import", recording, "--update")
+
+    listed = ["erased clients, whose rows were skipped:", "  client 2", TOKENS, "  caregiver 2"]
+    assert updated == (0, ["3 of erased clients skipped, 0 conflicts"], listed)
+    assert run_with_lists(pair, "legacy", "reconcile", recording)[2] == listed
+
+
 def test_a_client_who_was_erased_before_a_restore_is_not_imported(pair: Pair) -> None:
     """The restored database has neither the client nor a fingerprint of an imported row."""
     erased = pair.folder / "erased"
