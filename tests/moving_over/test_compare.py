@@ -24,6 +24,11 @@ FIRST = f"line 1: GET {PATH} (caregiver)"
 SAME, DIFFERENT = "1 same, 0 different", "0 same, 1 different"
 DIFFERENCES: dict[str, tuple[Response, Response, list[str]]] = {
     "status": (Response(), Response(404), ["status: 200 -> 404"]),
+    "status and more": (
+        Response(body=b'{"a":1, "b":2}'),
+        Response(201, b'{"b":2,"a":1}', {**JSON, "Allow": "GET"}),
+        ["status: 200 -> 201", 'header allow: nothing -> "GET"', "body: different order of members"],
+    ),
     "headers": (
         Response(
             headers={
@@ -91,54 +96,73 @@ def test_each_service_gets_the_token_of_the_user(pair: ServicePair) -> None:
         ]
 
 
-def test_the_option_values_prints_values_and_many_differences_are_shortened(pair: ServicePair) -> None:
-    names = [str(number) for number in range(25)]
+MORE = {20: [], 21: ["  and 1 more member"], 25: ["  and 5 more members"]}
+
+
+@pytest.mark.parametrize("number", MORE)
+def test_the_option_values_prints_values_and_many_differences_are_shortened(
+    pair: ServicePair, number: int
+) -> None:
+    names = [str(each) for each in range(number)]
     pair.start(json_response(dict.fromkeys(names, 0)), json_response(dict.fromkeys(names, 1)))
 
     exit_code, lines = printed(pair.compare("--values"))
 
-    assert (exit_code, len(lines), lines[1], lines[21]) == (1, 23, "  0: 0 -> 1", "  and 5 more members")
+    shown = [f"  {name}: 0 -> 1" for name in names[:20]]
+    assert (exit_code, lines) == (1, [FIRST, *shown, *MORE[number], DIFFERENT])
 
 
 SHOWN = {  # by the options: a header and two members
     (): (["text of 7", "nothing"], ["text of 6", "text of 6"], ["nothing", "number"]),
     ("--values",): (["/secret", "nothing"], ["secret", "hidden"], ["nothing", 1]),
 }
+NOT_COMPARED = {
+    "line": 2, "method": "HEAD", "path": "/livez", "role": None, "outcome": "FAILED",
+    "reason": "the new service: connection closed", "status": {"old": None, "new": None}, "headers": [],
+    "body": "SAME", "members": [],
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("options", SHOWN)
 def test_the_option_json_prints_one_object(pair: ServicePair, options: tuple[str, ...]) -> None:
-    located = Response(body=b'{"a": "secret"}', headers={**JSON, "Location": "/secret"})
-    pair.start(located, json_response({"a": "hidden", "c": 1}))
+    located = Response(body=b'{"a": "secret"}', headers={**JSON, "Location": "/secret", "Allow": "GET"})
+    new = Response(201, b'{"a": "hidden", "c": 1}')
+    pair.start(located, lambda request: None if request.path == "/livez" else new)
     header, *members = (dict(zip(("old", "new"), each, strict=True)) for each in SHOWN[options])
+    calls = [{"path": PATH}, {"method": "HEAD", "path": "/livez"}, {"path": PATH, "method": "PUT"}]
 
-    result = pair.compare("--json", "--mask", "b", *options)
+    result = pair.compare("--json", "--mask", "b", *options, calls=calls)
 
-    assert result.exit_code == 1
+    assert (result.exit_code, result.stderr) == (2, "comparing\n")
     assert orjson.loads(result.stdout) == {
         "same": 0,
         "different": 1,
-        "failed": 0,
-        "skipped": 0,
+        "failed": 1,
+        "skipped": 1,
         "unmatchedMasks": ["b"],
         "calls": [
             {
                 "line": 1, "method": "GET", "path": PATH, "role": "CAREGIVER", "outcome": "DIFFERENT",
-                "reason": None, "status": {"old": 200, "new": 200}, "body": "VALUES",
-                "headers": [{"path": "location", **header}],
+                "reason": None, "status": {"old": 200, "new": 201}, "body": "VALUES",
+                "headers": [
+                    {"path": "allow", "old": "GET", "new": "nothing"},
+                    {"path": "location", **header},
+                ],
                 "members": [{"path": "a", **members[0]}, {"path": "c", **members[1]}],
-            }
+            },
+            NOT_COMPARED,
         ],
     }  # fmt: skip
 
 
 def test_a_user_is_named_with_values_only(pair: ServicePair) -> None:
     pair.start(Response(), Response(404))
-    calls = [{"path": PATH, "userName": "caregiver-2"}]
+    calls = [{"path": PATH, "userName": "caregiver-2"}, {"path": PATH, "role": "NOBODY"}]
 
-    shown = [printed(pair.compare(*options, calls=calls))[1][0] for options in ((), ("--values",))]
+    shown = [printed(pair.compare(*options, calls=calls))[1][:4:2] for options in ((), ("--values",))]
 
-    assert shown == [FIRST, f"line 1: GET {PATH} (caregiver caregiver-2)"]
+    nobody = f"line 2: GET {PATH} (anonymous)"
+    assert shown == [[FIRST, nobody], [f"line 1: GET {PATH} (caregiver caregiver-2)", nobody]]
 
 
 def test_another_header_is_compared_on_request(pair: ServicePair) -> None:
@@ -148,6 +172,13 @@ def test_another_header_is_compared_on_request(pair: ServicePair) -> None:
     assert printed(pair.compare("--header", "X-Custom")) == (
         1, [FIRST, "  header x-custom: text of 1 -> another text of 1", DIFFERENT]
     )  # fmt: skip
+    assert printed(pair.compare("--header", "X-Custom", "--values"))[1][1] == '  header x-custom: "1" -> "2"'
+
+
+def test_the_names_of_members_are_printed_without_control_characters(pair: ServicePair) -> None:
+    pair.start(json_response({"\x1b[31m": 1}), json_response({"\x1b[31m": 2}))
+
+    assert printed(pair.compare())[1][1] == "  \\u001b[31m: number -> another number"
 
 
 def test_tokens_that_are_sent_unencrypted_are_a_warning_for_each_service(pair: ServicePair) -> None:
@@ -280,10 +311,14 @@ def test_a_call_without_a_response_is_not_compared(pair: ServicePair) -> None:
     )
 
 
-def test_no_calls_are_no_success(pair: ServicePair) -> None:
+@pytest.mark.parametrize(
+    ("calls", "skipped"),
+    [([], ""), ([{"path": PATH, "method": "PUT"}], ", 1 skipped because they change data (--changes)")],
+)
+def test_no_calls_are_no_success(pair: ServicePair, calls: list[dict[str, Any]], skipped: str) -> None:
     pair.start(Response(), Response())
 
-    assert printed(pair.compare(calls=[])) == (2, ["0 same, 0 different"])
+    assert printed(pair.compare(calls=calls)) == (2, [f"0 same, 0 different{skipped}"])
 
 
 @pytest.mark.parametrize("status", [200, 302])
