@@ -82,6 +82,22 @@ def test_a_recording_whose_first_list_changed_can_be_continued(move: Move) -> No
     assert move.run("import", str(move.folder / "r")).stdout == ROWS
 
 
+def test_a_client_with_the_user_name_of_a_recorded_caregiver_is_recorded_afterwards(move: Move) -> None:
+    failing = keys.token("CLIENT", "client-2")
+    (move.folder / "caregivers").write_text(f"same {keys.token('CAREGIVER', 'caregiver-1')}")
+    (move.folder / "clients").write_text(f"other {keys.token('CLIENT', 'client-1')}\nsame {failing}")
+    options = [word for role in ("caregivers", "clients") for word in (f"--{role}", str(move.folder / role))]
+    with move.old.misbehaving("sends 502", user=failing):
+        move.record_to("r", *options, "--attempts", "1")
+
+    move.record_to("r", *options, "--continue")
+
+    lines = [orjson.loads(line) for line in (move.folder / "r" / INDEX).read_bytes().splitlines()]
+    assert [(each["role"], each["userName"]) for each in lines[::3]] == [
+        ("CAREGIVER", "same"), ("CLIENT", "other"), ("CLIENT", "same"),
+    ]  # fmt: skip
+
+
 @pytest.mark.parametrize("left", ["without its last line", "with a part of its first line", "empty"])
 def test_a_user_of_whom_a_part_was_written_is_recorded_again(move: Move, left: str) -> None:
     with move.old.misbehaving("sends 502", user=keys.token("CLIENT", "client-2")):
@@ -97,13 +113,16 @@ def test_a_user_of_whom_a_part_was_written_is_recorded_again(move: Move, left: s
     assert move.run("import", str(move.folder / "r")).stdout == ROWS
 
 
-def test_while_the_file_of_the_tokens_is_replaced_other_users_are_recorded(move: Move) -> None:
+@pytest.mark.parametrize("change", ["is replaced", "loses the user"])
+def test_while_the_file_of_the_tokens_changes_other_users_are_recorded(move: Move, change: str) -> None:
     file, token = move.folder / "tokens", keys.token("CAREGIVER", "caregiver-1")
     file.write_text(f"expired expired\ncaregiver-1 {token}")
 
     def old(request: Request) -> Response | None:
         if request.headers["authorization"] == "bearer expired":
             file.unlink(missing_ok=True)
+            if change == "loses the user":
+                file.write_text(f"caregiver-1 {token}")
             return Response(401)
         return move.old(request)
 

@@ -50,6 +50,10 @@ VALUES = {
     "order of items": (b'[{"id":1},{"id":2}]', b'[{"id":2},{"id":1}]', [
         Difference(" (order of the items)", [1, 2], [2, 1]),
     ]),
+    "order of the items that both have": (
+        b'[{"id":1},{"id":2},{"id":3}]', b'[{"id":2},{"id":1}]',
+        [Difference(" (order of the items)", [1, 2, 3], [2, 1]), Difference("[id=3]", {"id": 3}, MISSING)],
+    ),
     "the same ids": (b'[{"id":1,"a":1}]', b'[{"id":1,"a":2}]', [Difference("[0].a", 1, 2)]),
     "ids that are lists": (b'[{"id":[1]}]', b'[{"id":[2]}]', [Difference("[0].id[0]", 1, 2)]),
     "ids that are no numbers": (
@@ -168,6 +172,11 @@ NAMES = {  # the masks, and the bodies
     "whose texts contain quotes": ("a", *(b'{"a":"\\"%d}","b":1}' % n for n in (1, 2))),
     "within a masked one": ("a a[*].b", b'{"a":[{"b":1},{"b":1}],"c":1}', b'{"a":[{"b":2}],"c":1}'),
     "of the third item": ("a[2]", b'{"a":[[1,2],{"b":1},3,4]}', b'{"a":[[1,2],{"b":1},{},4]}'),
+    "that is called like headers": (
+        "headers[0].a header",
+        b'{"headers":[{"a":1}],"header":1}',
+        b'{"headers":[{"a":2}],"header":2}',
+    ),
     "of a list": ("[1][0]", b"[[1],[2],[3]]", b"[[1],[9],[3]]"),
 }
 

@@ -1,11 +1,17 @@
 """`legacy compare` sends calls to two services and reports the differences between the responses."""
 
 import gzip
+import threading
+from collections.abc import Iterator
 from typing import Any
 
 import orjson
 import pytest
 
+from moving_over.body_diff import read_masks
+from moving_over.comparison import Comparison, Outcome, Service
+from moving_over.http_client import read_address
+from moving_over.recorded_calls import Call
 from tests.moving_over.services import (
     BUSY,
     JSON,
@@ -17,6 +23,7 @@ from tests.moving_over.services import (
     json_response,
     printed,
 )
+from tests.patience import PATIENCE
 
 pytestmark = pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
 
@@ -207,6 +214,14 @@ def test_masks_and_loose_ignore_differences(pair: ServicePair, body: bytes, like
     assert printed(pair.compare(*masks))[1][:2] == [FIRST, f"  body: {likeness}"]
 
 
+@pytest.mark.parametrize(("old", "new"), [(b'{"a":1}', b'{"a": 2}'), (b"<a>", b"<b>")])
+def test_loose_ignores_no_values(pair: ServicePair, old: bytes, new: bytes) -> None:
+    pair.start(Response(body=old), Response(body=new))
+
+    assert printed(pair.compare("--loose")) == printed(pair.compare())
+    assert printed(pair.compare("--loose"))[1][-1] == DIFFERENT
+
+
 def test_a_mask_of_a_header_that_is_equal_matches(pair: ServicePair) -> None:
     pair.start(*[Response(headers={**JSON, "Allow": "GET"})] * 2)
 
@@ -263,12 +278,13 @@ def test_changes_are_sent_only_with_the_option_and_in_order(pair: ServicePair) -
 
 
 def test_the_recording_can_replace_the_old_service(pair: ServicePair) -> None:
-    pair.start(Response(), Response(body=b'{"a":1}'))
+    pair.start(Response(), lambda request: Response(body=b"" if request.path == "/livez" else b'{"a":1}'))
     del pair.addresses["old"]
     calls = [
         {"path": PATH, "answer": '{"a":1}'},
         {"path": PATH, "answer": '{"a":1}', "status": 404},
         {"path": PATH},
+        {"path": "/livez", "answer": ""},
     ]
 
     assert printed(pair.compare("--recorded", calls=calls)) == (
@@ -278,9 +294,38 @@ def test_the_recording_can_replace_the_old_service(pair: ServicePair) -> None:
             "  status: 404 -> 200",
             FIRST.replace("1", "3", 1),
             "  not compared: the file contains no response",
-            "1 same, 1 different, 1 not compared",
+            "2 same, 1 different, 1 not compared",
         ],
     )
+
+
+def test_as_many_calls_as_given_are_sent_at_the_same_time(pair: ServicePair) -> None:
+    together = threading.Barrier(3, timeout=PATIENCE)
+
+    def wait(request: Request) -> Response:
+        together.wait()
+        return Response()
+
+    pair.start(Response(), wait)
+
+    assert printed(pair.compare("--at-once", "3", calls=[{"path": PATH}] * 6)) == (0, ["6 same, 0 different"])
+
+
+def test_a_long_file_is_not_read_ahead(pair: ServicePair) -> None:
+    pair.start(Response(), Response())
+    services = (Service(name, read_address(url), []) for name, url in pair.addresses.items())
+    read = []
+
+    def calls() -> Iterator[Call]:
+        for number in range(1000):
+            read.append(number)
+            yield Call(number, "GET", PATH, None, None, {}, None, 200)
+
+    results = Comparison(*services, read_masks(()), 30, concurrency=2).run(calls())
+
+    assert next(results).outcome is Outcome.SAME
+    assert len(read) < 20
+    results.close()
 
 
 # --- calls that cannot be compared ---

@@ -3,6 +3,7 @@
 from contextlib import nullcontext
 from copy import deepcopy
 from pathlib import Path
+from typing import Any
 from zoneinfo import ZoneInfo
 
 import orjson
@@ -13,8 +14,10 @@ from app.db.interchange.recorded import from_local_time
 from moving_over import LegacyMigrationError
 from moving_over.commands import shared
 from moving_over.extraction import Gap, Recording, extract, is_complete
+from moving_over.importer import fingerprints_in
 from moving_over.pages import Reading, read_values
 from moving_over.recorded_calls import read_calls
+from moving_over.recorded_rows import recorded_rows
 from tests.moving_over.recordings import (
     PATHS,
     Change,
@@ -43,6 +46,20 @@ def in_another_size(first: Line) -> Line:
     page = orjson.loads(first["answer"])
     page.update(content=page["content"][:1], size=1, totalPages=page["totalElements"])
     return {**first, "path": first["path"].replace("size=2", "size=1"), "answer": orjson.dumps(page).decode()}
+
+
+def add_set(page: Any, **changed: Any) -> None:
+    """A further answer set of the first assignment."""
+    sets = page["content"][0]["answers"]
+    sets.append({**sets[0], **changed})
+
+
+def requested(lines: list[Line], answer: str | None = None) -> Line:
+    """Assignment 5, which is in line 5, and optionally with another answer."""
+    found = orjson.loads(lines[4]["answer"])["content"][0]
+    if answer is not None:
+        found["answers"][0]["answers"][0]["answer"] = answer
+    return {"path": f"{PATHS['caregiver']}/5", "userName": "caregiver-2", "answer": found}
 
 
 GAPS: dict[str, tuple[Change, dict[Gap, list[str]]]] = {
@@ -233,7 +250,7 @@ GAPS: dict[str, tuple[Change, dict[Gap, list[str]]]] = {
         {Gap.ASIDE: ["assignment 1, line 2, item 1: status COMPLETE requires submitDate and vice versa"]},
     ),
     "a submitted answer set without a date": (
-        in_body(2, lambda body: body["content"][0]["answers"][0].update(submitDate=None)),
+        in_body(2, lambda body: add_set(body, id=99, submitDate=None)),
         {Gap.ASIDE: ["assignment 1, line 2, item 1: answers contains a submission without submitDate"]},
     ),
     "a submitted answer set twice": (
@@ -241,7 +258,7 @@ GAPS: dict[str, tuple[Change, dict[Gap, list[str]]]] = {
         {Gap.ASIDE: ["assignment 1, line 2, item 1: answers contains two submissions with one id"]},
     ),
     "answers of another assignment": (
-        in_body(2, lambda body: body["content"][0]["answers"][0].update(assignmentId=4)),
+        in_body(2, lambda body: add_set(body, id=99, assignmentId=4)),
         {
             Gap.ASIDE: [
                 "assignment 1, line 2, item 1: answers contains the assignmentId of another assignment"
@@ -258,6 +275,22 @@ GAPS: dict[str, tuple[Change, dict[Gap, list[str]]]] = {
             Gap.LIST: ["caregiver caregiver-1: RUNNING: an item has no valid id"],
             Gap.ASSIGNMENT: ["session 1 of caregiver 1: 1 of 2"],
         },
+    ),
+    "a valid id of its person": (
+        item(1, 1, caregiverId=None),
+        {
+            Gap.ASIDE: [
+                "assignment 2, line 1, item 2: caregiverId is null: Input should be a valid integer"
+            ],
+        },
+    ),
+    "one name of each person and module": (
+        item(1, caregiverName="Another", clientName="Another", moduleName="Another"),
+        {Gap.CONTRADICTION: ["caregiver 1: name", "module 1: name", "client 2: name"]},
+    ),
+    "one position and one identifier": (
+        item(8, caregiverPosition="Another", clientOpptId="Another"),
+        {Gap.CONTRADICTION: ["caregiver 1: position", "client 1: opptId"]},
     ),
     "an invalid session": (
         item(9, title=None),
@@ -288,25 +321,36 @@ GAPS: dict[str, tuple[Change, dict[Gap, list[str]]]] = {
         {Gap.ANSWERS: ["assignment 5"]},
     ),
     "the answers of a list after its assignment was requested": (
-        several(
-            item(5, answers=[]),
-            lambda lines: lines.insert(0, {
-                "path": f"{PATHS['caregiver']}/5", "userName": "caregiver-2",
-                "answer": orjson.loads(lines[4]["answer"])["content"][0],
-            }),
-        ),
-        {},
+        several(lambda lines: lines.insert(0, requested(lines)), item(6, answers=[])), {}
+    ),
+    "the answers of a list before its assignment was requested": (
+        several(lambda lines: lines.append(requested(lines)), item(5, answers=[])), {}
+    ),
+    "answers, although the assignment was requested before": (
+        several(item(5, answers=[]), lambda lines: lines.insert(0, requested(lines))), {}
+    ),
+    "answers, although the assignment was requested": (
+        several(item(5, answers=[]), lambda lines: lines.append(requested(lines))), {}
+    ),
+    "one text of the answers": (
+        lambda lines: lines.append(requested(lines, "Another")), {Gap.CONTRADICTION: ["assignment 5: answers"]}
+    ),
+    "every first page": (
+        several(number_from_one, without(1, *range(3, 14))),
+        {
+            Gap.LIST: [
+                "caregiver caregiver-1: RUNNING: page 1 of 2",
+                "caregiver caregiver-1: FUTURE was not requested",
+                "caregiver caregiver-1: COMPLETED was not requested",
+            ],
+            Gap.SESSION: ["session 1 of client 1"],
+        },
     ),
     "the name of a session's newest homework": (
         several(*(item(line, assignmentName=None) for line in (8, 9, 10))), {}
     ),
     "submitted answers only": (
-        in_body(
-            2,
-            lambda body: body["content"][0]["answers"].append(
-                {**body["content"][0]["answers"][0], "id": 99, "saveType": "DRAFT", "submitDate": None}
-            ),
-        ),
+        in_body(2, lambda body: add_set(body, saveType="DRAFT", submitDate=None)),
         {Gap.IGNORED: ["answer sets with saveType DRAFT (1 times)"]},
     ),
     "paths without a prefix": (
@@ -356,6 +400,48 @@ def test_a_recording_that_lacks_something_is_reported(
 
     assert {gap: list(texts) for gap, texts in recording.gaps.items() if texts} == gaps
     assert None not in recording.facts["book"]
+
+
+ONE_ROW: dict[str, tuple[Change, str]] = {  # what is added to a recording, and the answer that counts
+    "the last answers": (
+        several(
+            lambda lines: lines.append(requested(lines, "Second")),
+            lambda lines: lines.append(requested(lines, "Third")),
+        ),
+        "Third",
+    ),
+    "answers that the last page omits": (
+        several(
+            lambda lines: lines.append(requested(lines, "Second")),
+            lambda lines: lines.append({**lines[4]}),
+            item(15, answers=[]),
+        ),
+        "Second",
+    ),
+    "answers that the first page omits": (
+        several(lambda lines: lines.append(requested(lines, "Second")), item(5, answers=[])), "Second"
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", ONE_ROW)
+def test_an_assignment_on_several_pages_is_one_row(tmp_path: Path, complete: list[Line], case: str) -> None:
+    """Its fingerprint is the same before and after its answers are read again."""
+    change, answer = ONE_ROW[case]
+    lines = deepcopy(complete)
+    change(lines)
+
+    recording = extracted(tmp_path / "recording.jsonl", lines)
+    rows = [row for row in recorded_rows(recording) if row.kind == "assignment"]
+
+    assert sorted(row.id for row in rows) == [1, 2, 3, 4, 5]
+    found = fingerprints_in(recording)
+    assert {row.key: row.fingerprint[3] for row in rows} == {
+        key: found[key] for key in found if key[0] == "assignment"
+    }
+    (row,) = (row for row in rows if row.id == 5)
+    assert row.members["answers"]["answers"][0]["answer"] == answer
+    assert row.records[1]["answers"][0]["answer"] == answer
 
 
 def test_rows_that_are_invalid_on_one_of_two_pages_are_left_out(tmp_path: Path, complete: list[Line]) -> None:

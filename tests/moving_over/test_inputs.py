@@ -265,7 +265,19 @@ def test_the_calls_that_the_migration_page_shows_can_be_read(tmp_path: Path) -> 
     ("line", "error"),
     [
         ("legacy compare . --new http://127.0.0.1", "give either --old or --recorded"),
-        ("legacy shadow --port 8001", "give --old, --new and --port"),
+        *[
+            (f"legacy shadow {options}", "give --old, --new and --port")
+            for options in (
+                "--port 8001",
+                "--old http://127.0.0.1 --port 8001",
+                "--new http://127.0.0.1 --port 8001",
+                "--old http://127.0.0.1 --new http://127.0.0.1",
+            )
+        ],
+        (
+            "legacy compare . --new http://127.0.0.1 --old http://127.0.0.1 --recorded",
+            "give either --old or --recorded",
+        ),
     ],
 )
 def test_invalid_arguments_are_rejected(line: str, error: str) -> None:

@@ -239,6 +239,15 @@ def test_each_check_counts_all_of_its_work(case: str) -> None:
     assert {name: fix for name, fix in checks_of(recording, found, NOW).items() if fix} == failed
 
 
+def test_a_recording_without_moments_is_not_recent() -> None:
+    found = Reconciliation()
+    found.remaining = RemainingWork([], [], [], [])
+
+    checks = checks_of(Recording(Reading(ZoneInfo("UTC")), list), found, NOW)
+
+    assert [name for name, fix in checks.items() if fix] == ["it is recent"]
+
+
 def test_a_resolved_conflict_is_ready(prepared: Move) -> None:
     in_conflict(prepared)
     folder = str(prepared.folder / f"recording-{prepared.count}")

@@ -375,7 +375,7 @@ def test_a_service_may_number_the_pages_from_0_that_are_requested_from_1(
     assert (result.exit_code, numbers) == (0, [1, 2] * 3)
 
 
-@pytest.mark.parametrize("row_id", [None, "x", "a b", "ü", -1])
+@pytest.mark.parametrize("row_id", [None, "missing", "a b", "ü", -1])
 def test_an_item_without_a_valid_id_is_recorded_with_its_list(
     command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, row_id: Any
 ) -> None:
@@ -384,7 +384,10 @@ def test_an_item_without_a_valid_id_is_recorded_with_its_list(
 
     def handler(request: Request) -> Response:
         if "RUNNING" in request.path:
-            return page(0, 1, {"id": row_id, "status": "COMPLETE", "answers": []}, total=1)
+            item = {"id": row_id, "status": "COMPLETE", "answers": []}
+            if row_id == "missing":
+                del item["id"]
+            return page(0, 1, item, total=1)
         return page(0, 0, total=0) if "time-state" in request.path else Response(400)
 
     with fake_service(handler) as address:

@@ -793,7 +793,22 @@ def test_reconcile_names_what_differs_without_a_change(pair: Pair, monkeypatch: 
     assert found["missingHere"] == [{"kind": "assignment", "id": 17}]
     assert found["onlyHere"] == [{"kind": "assignment", "id": number} for number in (18, 19)]
     assert found["different"][0] == {"kind": "session", "id": 2, "members": ["title", "startDate"]}
-    assert found["caregivers"]["2"]["assignment"] == {"recorded": 1, "here": 0}
+    assert found["kinds"] == {
+        "caregiver": {"recorded": 2, "here": 2}, "client": {"recorded": 2, "here": 2},
+        "module": {"recorded": 1, "here": 1}, "book": {"recorded": 1, "here": 1},
+        "session": {"recorded": 5, "here": 5}, "assignment": {"recorded": 17, "here": 18},
+        "answer_set": {"recorded": 0, "here": 1},
+    }  # fmt: skip
+    assert found["caregivers"] == {
+        "1": {
+            "session": {"recorded": 4, "here": 4}, "assignment": {"recorded": 16, "here": 18},
+            "answer_set": {"recorded": 0, "here": 1},
+        },
+        "2": {
+            "session": {"recorded": 1, "here": 1}, "assignment": {"recorded": 1, "here": 0},
+            "answer_set": {"recorded": 0, "here": 0},
+        },
+    }  # fmt: skip
     assert rows_of(pair.new) == before
 
 
