@@ -1,5 +1,6 @@
 """Gaps and invalid rows of a recording are reported; an unreadable response is rejected with its line."""
 
+import gc
 from contextlib import nullcontext
 from copy import deepcopy
 from pathlib import Path
@@ -102,6 +103,10 @@ GAPS: dict[str, tuple[Change, dict[Gap, list[str]]]] = {
     "too many pages to enumerate": (
         in_body(3, lambda body: body.update(totalElements=2**31 - 1, totalPages=2**30)),
         {Gap.LIST: ["caregiver caregiver-1: FUTURE: page 1 of 1,073,741,824 and 1,073,741,822 more"]},
+    ),
+    "an item of a list without pages": (
+        in_body(3, lambda body: body.update(totalElements=1)),
+        {Gap.LIST: ["caregiver caregiver-1: FUTURE: it changed while it was recorded"]},
     ),
     "two pages": (
         in_body(3, lambda body: body.update(totalElements=5, totalPages=3)),
@@ -266,7 +271,7 @@ GAPS: dict[str, tuple[Change, dict[Gap, list[str]]]] = {
         },
     ),
     "valid ids": (
-        item(1, 1, id="two", sessionId=None),
+        item(1, 1, id="2nd", sessionId=None),
         {
             Gap.ASIDE: [
                 "assignment without a valid id, line 1, item 2: id is text: Input should be a valid integer; "
@@ -352,6 +357,17 @@ GAPS: dict[str, tuple[Change, dict[Gap, list[str]]]] = {
     "submitted answers only": (
         in_body(2, lambda body: add_set(body, saveType="DRAFT", submitDate=None)),
         {Gap.IGNORED: ["answer sets with saveType DRAFT (1 times)"]},
+    ),
+    "only reads of lists and assignments": (
+        lambda lines: lines.extend(
+            {"path": path, "method": method, "status": status, "answer": "?"}
+            for path, method, status in (
+                (f"{PATHS['caregiver']}/5/answers", "GET", 500), (PATHS["caregiver"], "PUT", 200),
+                (f"{PATHS['client']}?time-state=RUNNING", "HEAD", 200), (f"{PATHS['client']}/5", "GET", 200),
+                ("/gateway/profile/other/session?time-state=RUNNING", "GET", 401),
+            )
+        ),
+        {},
     ),
     "paths without a prefix": (
         lambda lines: [each.update(path=f"/old{each['path']}") for each in lines[7:]], {}
@@ -492,7 +508,11 @@ UNREADABLE: dict[str, tuple[Change, str]] = {
     "not JSON": (
         line(2, answer="<html>"), "line 2: the response is not JSON"
     ),
-    "nested too deeply": (line(2, answer="[" * 100_000), "line 2: the response is not JSON"),
+    "nested too deeply": (
+        # Garbage that is collected at the limit of recursion would report errors of its own.
+        several(line(2, answer="[" * 100_000), lambda lines: gc.collect()),
+        "line 2: the response is not JSON",
+    ),
     "a byte order mark": (line(2, answer="\ufeff{}"), "line 2: the response begins with a byte order mark"),
     "not a page": (line(2, answer={"message": "no"}), "line 2: in the response, content: Field required"),
     "another status": (line(2, status=401), "line 2: status is 401: only responses with 200 can be imported"),

@@ -7,9 +7,11 @@ import socket
 import ssl
 import struct
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
+from types import SimpleNamespace
 from urllib.parse import urlsplit
 
 import orjson
@@ -25,6 +27,7 @@ from moving_over.tokens import UserToken
 from tests.auth.test_limited_http import ENDLESS, serving
 from tests.moving_over.services import Request, Response, fake_service
 from tests.moving_over.shadows import RawService
+from tests.patience import PATIENCE
 
 
 @pytest.mark.parametrize("name", ENDLESS)
@@ -66,22 +69,27 @@ def test_each_response_on_a_connection_has_its_own_limits(
     assert len(connections) == expected
 
 
-BUSY_503, BUSY_429 = (Response(status, headers={"Retry-After": "0"}) for status in (503, 429))
+BUSY_503, BUSY_429 = (Response(status, headers={"Retry-After": "7"}) for status in (503, 429))
 READ_AGAIN = {  # the answer, the method and the number of requests
     "overloaded": (BUSY_503, "GET", 5),
     "too many requests": (BUSY_429, "HEAD", 5),
     "overloaded, options": (BUSY_503, "OPTIONS", 5),
     "overloaded, a change": (BUSY_503, "PUT", 1),
     "overloaded, without a pause": (Response(503), "GET", 1),
-    "an answer with a pause": (Response(headers={"Retry-After": "0"}), "GET", 1),
-    "another failure with a pause": (Response(500, headers={"Retry-After": "0"}), "GET", 1),
+    "an answer with a pause": (Response(headers={"Retry-After": "7"}), "GET", 1),
+    "another failure with a pause": (Response(500, headers={"Retry-After": "7"}), "GET", 1),
 }
 
 
 @pytest.mark.parametrize("case", READ_AGAIN)
-def test_a_read_is_repeated_if_the_service_is_busy_and_requests_a_pause(case: str) -> None:
+def test_a_read_is_repeated_after_the_pause_that_a_busy_service_requests(
+    case: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     answer, method, expected = READ_AGAIN[case]
     requests: list[Request] = []
+    pauses: list[float] = []
+    clock = SimpleNamespace(sleep=pauses.append, monotonic=time.monotonic)
+    monkeypatch.setattr("moving_over.http_client.time", clock)
 
     def handler(request: Request) -> Response:
         requests.append(request)
@@ -90,7 +98,7 @@ def test_a_read_is_repeated_if_the_service_is_busy_and_requests_a_pause(case: st
     with fake_service(handler) as url, closing(Connection(read_address(url), timeout=30)) as connection:
         assert connection.send(method, "/", None, {}).status == answer.status
 
-    assert len(requests) == expected
+    assert (len(requests), pauses) == (expected, [7] * (expected - 1))
 
 
 def test_a_given_header_replaces_the_one_of_the_tools_and_repeated_headers_are_joined() -> None:
@@ -110,6 +118,24 @@ def test_a_given_header_replaces_the_one_of_the_tools_and_repeated_headers_are_j
         {"accept: text/plain", "user-agent: app/1", "content-type: text/xml", "authorization: bearer token"},
     ]
     assert [each.headers["www-authenticate"] for each in answers] == ["a, b"] * 2
+
+
+def test_a_read_without_a_response_in_time_is_not_repeated() -> None:
+    requests: list[Request] = []
+    released = threading.Event()
+
+    def handler(request: Request) -> Response:
+        requests.append(request)
+        released.wait(PATIENCE if len(requests) > 1 else 0)
+        return Response()
+
+    with fake_service(handler) as url, closing(Connection(read_address(url), timeout=0.1)) as connection:
+        assert connection.send("GET", "/", None, {}).status == 200
+        with pytest.raises(RequestFailed, match=r"^no complete response in time$"):
+            connection.send("GET", "/", None, {})
+        released.set()
+
+    assert len(requests) == 2
 
 
 CUT = Response(headers={"Content-Length": "3", "Connection": "close"})

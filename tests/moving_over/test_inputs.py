@@ -28,7 +28,9 @@ LINES: dict[str, tuple[dict[str, Any], str]] = {
         {"path": PATH, "headers": {"a": "x\r\nb: c"}}, "headers: a must be ASCII text of one line"
     ),
     "a relative path": ({"path": "gateway"}, INVALID_PATH),
-    "a path of two lines": ({"path": "/a\r\nHost: b"}, INVALID_PATH),
+    "a path with a space": ({"path": "/a b"}, INVALID_PATH),
+    "a path in another alphabet": ({"path": "/ä"}, INVALID_PATH),
+    "a path of two lines": ({"path": "/a\r\nHost:b"}, INVALID_PATH),
     **{
         f"the header {name}": (
             {"path": PATH, "headers": {name: "x"}},
@@ -143,7 +145,10 @@ def test_a_line_is_read_after_blank_ones(tmp_path: Path, case: str) -> None:
         "https://:b@care.example.test",
         "https://care.example.test?a=1",
         "https://care.example.test/#a",
+        "https://care.example.test:99999",
+        "https://[::1/gateway",
         "https://care.example.test/a b",
+        "https://care.example.test/a\x7fb",
         "https://care.example.test/ä",
         "https:///gateway",
     ],
@@ -215,7 +220,10 @@ UNUSABLE = {
     "env:MISSING": "the environment variable MISSING is not set",
     "none": "none cannot be read: No such file or directory",
     "image": "image cannot be read: it is not text",
-    "blank": "blank, line 1: the token does not contain a user name; put it before the token",
+    **{
+        name: f"{name}, line 1: the token does not contain a user name; put it before the token"
+        for name in ("blank", "empty")
+    },
 }
 
 
@@ -226,6 +234,7 @@ def test_an_unusable_source_of_tokens_is_rejected(
     monkeypatch.chdir(tmp_path)
     Path("image").write_bytes(b"\xff\xd8")
     Path("blank").write_text(keys.token("CLIENT", " "))
+    Path("empty").write_text(keys.token("CLIENT", "", sub="someone"))
 
     with pytest.raises(LegacyMigrationError) as error:
         read_tokens(Role.CLIENT, (source,), "user_name")
@@ -241,10 +250,12 @@ def test_a_user_has_one_token_in_all_sources(monkeypatch: pytest.MonkeyPatch) ->
         read_tokens(Role.CLIENT, ("env:ONE", "env:OTHER"), "user_name")
 
 
-def test_a_token_is_not_part_of_its_representation(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_token_and_its_user_are_not_part_of_its_representation(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TOKENS", "someone a-token")
 
-    assert "a-token" not in repr(read_tokens(Role.CLIENT, ("env:TOKENS",), "user_name"))
+    (token,) = read_tokens(Role.CLIENT, ("env:TOKENS",), "user_name")
+
+    assert repr(token) == "UserToken(role=<Role.CLIENT: 'CLIENT'>, place='env:TOKENS, line 1')"
 
 
 def test_the_calls_that_the_migration_page_shows_can_be_read(tmp_path: Path) -> None:
