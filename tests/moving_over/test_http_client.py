@@ -20,7 +20,7 @@ import pytest
 from app.auth.limited_http import ResponseTooLong
 from app.care.context import Role
 from moving_over import LegacyMigrationError
-from moving_over.http_client import Connection, RequestFailed, read_address, reason_of
+from moving_over.http_client import BodyTooLong, Connection, RequestFailed, read_address, reason_of
 from moving_over.http_client import Response as Received
 from moving_over.recorder import Recorder
 from moving_over.tokens import UserToken
@@ -34,7 +34,7 @@ from tests.patience import PATIENCE
 def test_an_endless_response_of_the_old_service_is_rejected(name: str) -> None:
     with serving(*ENDLESS[name]) as url:
         connection = Connection(read_address(url), timeout=30, max_bytes=200_000)
-        with pytest.raises(RequestFailed) as refusal:
+        with pytest.raises(BodyTooLong) as refusal:
             connection.send("GET", "/", None, {})
 
     assert str(refusal.value) == "the response is too long"
@@ -147,9 +147,10 @@ def test_a_failure_does_not_concern_the_next_request() -> None:
         fake_service(lambda request: next(answers, Response())) as url,
         closing(Connection(read_address(url), timeout=30)) as connection,
     ):
-        with pytest.raises(RequestFailed, match=r"^invalid HTTP response$"):
+        with pytest.raises(RequestFailed, match=r"^invalid HTTP response$") as failure:
             connection.send("GET", "/", None, {})
 
+        assert failure.type is RequestFailed  # `legacy shadow` counts too long ones as dropped
         assert connection.send("GET", "/", None, {}).body == b"{}"
 
 
@@ -200,11 +201,15 @@ def test_reads_of_the_tools_name_them() -> None:
         requests.append(request)
         return Response()
 
-    with fake_service(handler) as url, closing(Connection(read_address(url), timeout=30)) as connection:
+    with (
+        fake_service(handler) as url,
+        closing(Connection(read_address(f"{url}/old/"), timeout=30)) as connection,
+    ):
         for headers in ({}, {"user-agent": "app/1"}):
-            connection.send("GET", "/", None, headers)
+            connection.send("GET", "/x?a=1", None, headers)
 
     assert [each.headers["user-agent"] for each in requests] == ["care-gateway-record/1", "app/1"]
+    assert [each.path for each in requests] == ["/old/x?a=1"] * 2
 
 
 def respond_with_hints(listener: socket.socket) -> None:

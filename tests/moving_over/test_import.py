@@ -231,13 +231,19 @@ def test_submissions_are_attempts_in_the_order_of_their_ids(
 def test_a_stored_name_or_user_that_differs_is_a_contradiction(
     settings: Settings, command: Command, tmp_path: Path, complete: list[Line]
 ) -> None:
-    load(settings.database, [a_caregiver(1, userName="another"), a_module(1), a_book(1, name="Another")])
+    load(
+        settings.database,
+        [
+            a_caregiver(1, userName="another"), a_caregiver(2, position="Other"), a_client(2, userName=None),
+            a_module(1), a_book(1, name="Another"),
+        ],
+    )  # fmt: skip
 
     rejected = command("import", str(write_lines(tmp_path / "recording.jsonl", complete)))
 
     gaps = [
         f"  {which} is different in the database, which keeps its value\n"
-        for which in ("caregiver 1: userName", "book 1: name")
+        for which in ("caregiver 1: userName", "caregiver 2: position", "book 1: name")
     ]
     assert rejected.stderr == f"reading\n{CONTRADICTION}:\n{''.join(gaps)}{INCOMPLETE}"
 

@@ -1,6 +1,7 @@
 """`legacy resolve` decides conflicts of an update: either side can be taken, and nothing else changes."""
 
 from functools import partial
+from pathlib import Path
 
 import orjson
 import pytest
@@ -10,6 +11,7 @@ from tests.callers import load, run_read
 from tests.care.actions import assigning, closing, giving, reopening, saving, submitting
 from tests.db import raw
 from tests.factories import a_session, an_assignment
+from tests.moving_over.recordings import write_lines
 from tests.moving_over.test_update import CONFLICTS, VERBS, Pair, on, pair, shown
 from tests.moving_over.two_services import rows_of
 
@@ -415,17 +417,35 @@ def test_a_user_name_is_not_taken(pair: Pair) -> None:
     assert pair.run("legacy", "reconcile", recording)[0] == 0
 
 
+def test_the_row_of_a_person_whose_token_was_not_recorded_can_be_taken(pair: Pair) -> None:
+    """Their account stays."""
+    pair.import_first()
+    raw.run(pair.new, "UPDATE caregiver SET position = 'Here' WHERE id = 2")
+    recording = Path(pair.record())
+    lines = [orjson.loads(line) for line in recording.read_bytes().splitlines()]
+    write_lines(recording, [each for each in lines if each["userName"] != "caregiver-2"])
+
+    assert resolve(pair, "take-old", str(recording), "caregiver:2") == (0, ["1 conflict resolved"])
+
+    assert rows_of(pair.new)["caregiver", 2] == rows_of(pair.old)["caregiver", 2]
+    users = raw.run(pair.new, "SELECT user_name FROM caregiver ORDER BY id")
+    assert [row[0] for row in users] == ["caregiver-1", "caregiver-2"]
+
+
 REFUSALS = {
     ("take-old", "assignment:99"): "care-gateway: assignment:99 is neither in this recording nor here",
+    ("take-old", "session:1", "session:9999", "session:999"): (
+        "care-gateway: session:999 is neither in this recording nor here"
+    ),
     ("keep-here", "session:99"): "care-gateway: session:99 is neither in this recording nor here",
 }
 
 
 @pytest.mark.parametrize("words", REFUSALS)
-def test_an_unknown_row_is_refused(pair: Pair, words: tuple[str, str]) -> None:
+def test_an_unknown_row_is_refused(pair: Pair, words: tuple[str, ...]) -> None:
     recording, before = conflicting(pair, "a submission"), rows_of(pair.new)
 
-    refused = resolve(pair, words[0], recording, "assignment:1", words[1])
+    refused = resolve(pair, words[0], recording, "assignment:1", *words[1:])
 
     assert refused == (2, [REFUSALS[words]])
     assert rows_of(pair.new) == before
