@@ -193,7 +193,8 @@ GAPS: dict[str, tuple[Change, dict[Gap, list[str]]]] = {
     ),
     "known members": (
         several(
-            item(4, rating=5, drafts=[1], autoSaveAnswers=[1], feedbacks=[1]),
+            item(4, rating=5), item(5, rating=5),
+            item(4, drafts=[1], autoSaveAnswers=[1], feedbacks=[1]),
             in_body(4, lambda body: body["content"][0]["answers"][0].update(metadata=0)),
             in_body(4, lambda body: body["content"][0]["answers"][0]["answers"][0].update(
                 metadata={}, highlights="",
@@ -206,7 +207,7 @@ GAPS: dict[str, tuple[Change, dict[Gap, list[str]]]] = {
                 "autoSaveAnswers of the assignment: not empty (1 times)",
                 "drafts of the assignment: not empty (1 times)",
                 "feedbacks of the assignment: not empty (1 times)",
-                "rating of the assignment: unknown member (1 times)",
+                "rating of the assignment: unknown member (2 times)",
                 "metadata of the answer set: not empty (1 times)",
                 "highlights of the answer: not empty (1 times)",
                 "metadata of the answer: not empty (1 times)",
@@ -217,14 +218,31 @@ GAPS: dict[str, tuple[Change, dict[Gap, list[str]]]] = {
         },
     ),
     "a current attempt": (
-        item(5, status="PENDING", submitDate=None),
+        several(
+            item(5, status="PENDING", submitDate=None), in_body(2, lambda body: add_set(body, id=99))
+        ),
         {
             Gap.COUNTERS: [
                 "session 5: completedAssignmentCount",
                 "session 5: pendingAssignmentCount",
                 "session 5: lastAssignmentScore",
             ],
-            Gap.IGNORED: ["earlier attempts: imported, but only GraphQL shows them (1 times)"],
+            Gap.IGNORED: ["earlier attempts: imported, but only GraphQL shows them (2 times)"],
+        },
+    ),
+    "objects": (
+        several(
+            in_body(1, lambda body: body["content"].append(7)),
+            in_body(2, lambda body: body["content"][0].update(answers=[7])),
+        ),
+        {
+            Gap.ASIDE: [
+                "assignment without a valid id, line 1, item 3: Input should be a valid dictionary or instance of "
+                "AssignmentItem",
+                "assignment 1, line 2, item 1: answers[0] is a number: Input should be a valid dictionary or "
+                "instance of RecordedAnswerSet",
+            ],
+            Gap.LIST: ["caregiver caregiver-1: RUNNING: an item has no valid id"],
         },
     ),
     "one person per user name": (
@@ -355,8 +373,8 @@ GAPS: dict[str, tuple[Change, dict[Gap, list[str]]]] = {
         several(*(item(line, assignmentName=None) for line in (8, 9, 10))), {}
     ),
     "submitted answers only": (
-        in_body(2, lambda body: add_set(body, saveType="DRAFT", submitDate=None)),
-        {Gap.IGNORED: ["answer sets with saveType DRAFT (1 times)"]},
+        several(*[in_body(2, lambda body: add_set(body, saveType="DRAFT", submitDate=None))] * 2),
+        {Gap.IGNORED: ["answer sets with saveType DRAFT (2 times)"]},
     ),
     "only reads of lists and assignments": (
         lambda lines: lines.extend(
@@ -528,6 +546,10 @@ UNREADABLE: dict[str, tuple[Change, str]] = {
     "no response": (line(2, answer=None), "line 2: answer and file are missing"),
     "two time states": (
         line(2, path="/gateway/profile/client/session?time-state=RUNNING&time-state=FUTURE"),
+        "line 2: path must have one valid time-state",
+    ),
+    "an unknown time state": (
+        line(2, path="/gateway/profile/client/session?time-state=running"),
         "line 2: path must have one valid time-state",
     ),
     "no time state": (

@@ -8,7 +8,7 @@ import pytest
 
 from app.db.session_counters import differences
 from tests.callers import load, run_read
-from tests.care.actions import assigning, closing, giving, reopening, saving, submitting
+from tests.care.actions import assigning, closing, giving, reopening, saving, submitting, withdrawing
 from tests.db import raw
 from tests.factories import a_session, an_assignment
 from tests.moving_over.recordings import write_lines
@@ -105,6 +105,22 @@ def test_the_row_here_can_be_kept_until_the_old_one_changes_again(pair: Pair, ca
     assert rows_of(pair.new) == before
 
 
+def test_a_row_that_was_kept_here_and_is_gone_later_is_a_conflict_again(pair: Pair) -> None:
+    recording, before = conflicting(pair, "a submission"), rows_of(pair.new)
+    resolve(pair, "keep-here", recording, "assignment:1")
+    on(pair, "old", partial(reopening, number=1), partial(withdrawing, number=1))
+    later = pair.record()
+
+    reconciled = pair.run("legacy", "reconcile", later)
+    updated = pair.run("import", later, "--update", "--remove-gone")
+
+    assert (reconciled[0], "only here\tassignment\t1" in reconciled[1]) == (1, True)
+    assert updated == (
+        1, ["conflict\tassignment\t1\tgone from the old service, changed here", "1 conflict"]
+    )  # fmt: skip
+    assert rows_of(pair.new) == before
+
+
 def test_nothing_that_was_submitted_is_lost_if_the_old_row_is_taken(pair: Pair) -> None:
     """The submission here becomes an earlier attempt, and the one of the old service the current one."""
     recording = conflicting(pair, "a submission")
@@ -170,6 +186,7 @@ def test_ids_that_both_services_gave_away_have_a_way_out(pair: Pair) -> None:
     refused = resolve(pair, "take-old", recording, "assignment:18", "assignment:3")
     unchanged = rows_of(pair.new)
     submission = resolve(pair, "take-old", recording, "assignment:3")
+    marks = raw.run(pair.new, "SELECT id FROM imported_row WHERE kind = 'conflict assignment'")
     kept = resolve(pair, "keep-here", recording, "assignment:18")
     on(pair, "old", partial(assigning, number=2))  # again, with a new id
     again = pair.record()
@@ -191,6 +208,7 @@ def test_ids_that_both_services_gave_away_have_a_way_out(pair: Pair) -> None:
     )
     assert unchanged == before
     assert (submission[0], kept[0]) == (0, 0)
+    assert [row[0] for row in marks] == [18]
     assert added == (0, ["1 assignment added, 0 conflicts"])
     rows, old = rows_of(pair.new), rows_of(pair.old)
     assert without_ids(shown(rows, ("assignment", 3))) == without_ids(shown(old, ("assignment", 3)))

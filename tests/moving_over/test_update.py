@@ -686,10 +686,54 @@ def test_reconcile_leaves_out_an_erased_client_who_is_gone_from_the_old_service(
         *(f"DELETE FROM {table} WHERE client_id = 1" for table in ("reminder", "assignment", "session")),
     )
 
-    code, printed, lists = run_with_lists(pair, "legacy", "reconcile", pair.record())
+    recording = pair.record()
+
+    code, printed, lists = run_with_lists(pair, "legacy", "reconcile", recording)
+    updated = run_with_lists(pair, "import", recording, "--update", "--remove-gone")
 
     assert (code, printed[-1]) == (0, "0 differences"), printed
     assert lists == [USERS, "  client client-1"]
+    assert updated == (0, ["0 conflicts"], lists)
+
+
+def test_rows_of_people_without_an_account_here_are_gone_if_their_lists_were_recorded(pair: Pair) -> None:
+    pair.import_first()
+    raw.run(pair.new, *(f"UPDATE {table} SET user_name = NULL WHERE id = 1" for table in PATHS))
+    on(pair, "old", partial(withdrawing, number=2))
+
+    updated = run_with_lists(pair, "import", pair.record(), "--update")
+
+    listed = [TOKENS, "  caregiver 1", "  client 1"]
+    assert updated == (0, ["gone\tassignment\t2", "1 gone, 0 conflicts"], listed)
+
+
+def test_rows_of_a_client_whose_token_was_not_recorded_are_neither_gone_nor_changed(pair: Pair) -> None:
+    """Session 6 is without homework. Caregiver 3, whose only client is another one, is unknown here."""
+    load(pair.old, [a_session(6, 1, 2)])
+    pair.import_first()
+    load(pair.old, [a_caregiver(3), a_client(3), a_session(7, 3, 3), an_assignment(18, 7)])
+    raw.run(pair.old, "UPDATE assignment SET start_date = assign_date WHERE id = 17")
+    recording = record(pair.settings["old"], pair.folder / "recording.jsonl", (1, 2, 3))
+    lines = [orjson.loads(line) for line in recording.read_bytes().splitlines()]
+    write_lines(recording, [each for each in lines if each["userName"] not in ("client-2", "client-3")])
+    before = rows_of(pair.new)
+
+    code, printed, lists = run_with_lists(
+        pair, "import", str(recording), "--update", "--partial", "--remove-gone"
+    )
+    taken = pair.command(
+        "legacy", "resolve", "take-old", str(recording), "assignment:17", database_url=pair.new
+    )
+
+    skipped = "sessions on no client's page, skipped with their assignments:"
+    assert (code, printed) == (0, ["0 conflicts"])
+    assert lists == [
+        skipped, "  session 7 of client 3", "  session 5 of client 2", UNSEEN, "  session 6"
+    ]  # fmt: skip
+    assert (taken.exit_code, taken.stderr.splitlines()[-1]) == (
+        2, "care-gateway: assignment:17 is neither in this recording nor here"
+    )  # fmt: skip
+    assert rows_of(pair.new) == before
 
 
 USERS = "user names that match no person; use `care-gateway account link` or `add`:"
