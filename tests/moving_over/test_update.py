@@ -11,14 +11,17 @@ from typing import Any
 import orjson
 import pytest
 
+from app.care.answers import submitting as submitting_steps
 from app.db.drivers.factory import open_database
 from app.db.drivers.interface import Database
+from app.db.reader.selection import AccessScope
 from app.db.session_counters import differences
 from app.settings import Settings
 from tests.callers import load, run_read
 from tests.care.actions import (
     Verb,
     a_catalogue,
+    answers_of,
     assigning,
     closing,
     giving,
@@ -30,7 +33,18 @@ from tests.care.actions import (
 )
 from tests.cli.conftest import Command
 from tests.db import raw
-from tests.factories import Record, a_book, a_caregiver, a_client, a_module, a_session, an_assignment, lines
+from tests.db.overlapping import uncommitted, until_blocked
+from tests.factories import (
+    NOW,
+    Record,
+    a_book,
+    a_caregiver,
+    a_client,
+    a_module,
+    a_session,
+    an_assignment,
+    lines,
+)
 from tests.moving_over.conftest import serving
 from tests.moving_over.recordings import PATHS, caller_of, in_body, pages, write_lines
 from tests.moving_over.two_services import PEOPLE, Rows, change_randomly, record, rows_of
@@ -415,6 +429,34 @@ def test_a_session_that_the_old_service_reopened_gets_its_homework(pair: Pair) -
     updated = pair.run("import", pair.record(), "--update")
 
     assert updated == (0, ["1 assignment added, 1 session changed, 0 conflicts"])
+
+
+MEANWHILE: dict[str, tuple[Verb, str]] = {  # in the old service, and the reported conflict
+    "submitted": (submitting("3"), "score, answers"),
+    "gone": (withdrawing, "gone from the old service, changed here"),
+}
+
+
+@pytest.mark.parametrize("kind", ["postgresql"], indirect=True)
+@pytest.mark.parametrize("there", MEANWHILE)
+def test_a_submission_that_is_committed_while_an_update_waits_for_its_session_stays(
+    pair: Pair, there: str
+) -> None:
+    verb, conflict = MEANWHILE[there]
+    pair.import_first()
+    on(pair, "old", partial(verb, number=1))
+    recording = pair.record()
+
+    async def update() -> tuple[int, list[str]]:
+        async with uncommitted(pair.new, submitting_steps(AccessScope(NOW, client=1), answers_of(1, "2"))):
+            words = ("import", recording, "--update", "--remove-gone")
+            updated = asyncio.create_task(asyncio.to_thread(pair.run, *words))
+            assert await until_blocked(pair.new, updated)
+        return await updated
+
+    assert asyncio.run(update()) == (1, [f"conflict\tassignment\t1\t{conflict}", "1 conflict"])
+    answers = raw.run(pair.new, "SELECT answers FROM answer_set WHERE assignment_id = 1")
+    assert [orjson.loads(row[0])[0][-1] for row in answers] == ["2"]
 
 
 def test_the_score_of_a_session_is_not_of_a_removed_assignment(pair: Pair) -> None:
@@ -904,9 +946,14 @@ def test_clients_keep_their_identifiers_if_an_operator_decides_so(pair: Pair) ->
     pair.import_first()
     set_identifiers(pair.old, "OPPT-2", "OPPT-1")
 
-    resolved = pair.run("legacy", "resolve", "keep-here", pair.record(), "client:1", "client:2")
+    recording = pair.record()
+    resolved = pair.run("legacy", "resolve", "keep-here", recording, "client:1", "client:2")
+    compared = pair.run("legacy", "reconcile", recording)
 
     assert resolved == (0, ["2 conflicts resolved"])
+    assert (compared[0], compared[1][-2:]) == (
+        0, ["2 not compared, because they were resolved", "0 differences"]
+    )  # fmt: skip
     assert identifiers(pair.new) == [(1, "OPPT-1"), (2, "OPPT-2")]
 
 
