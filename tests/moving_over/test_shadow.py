@@ -153,6 +153,16 @@ def test_a_difference_has_a_member_and_a_kind(pair: Callable[..., Pair], case: s
     assert pair(old, new).compare() == different(found)
 
 
+def test_every_difference_of_an_answer_is_found(pair: Callable[..., Pair]) -> None:
+    old = Response(body=b'{"a":1,"b":2}', headers={**JSON, "Location": "/x"})
+    ordered = Response(body=b'{"b":2,"a":1}', headers={"Content-Type": "text/html"})
+    changed = Response(body=b'{"a":"1"}')
+    headers = [(name, "header") for name in ("content-type", "location")]
+
+    assert pair(old, ordered).compare() == different(*headers, ("the body", "order"))
+    assert pair(old, changed).compare() == different(headers[1], ("a", "type"), ("b", "missing"))
+
+
 def test_masks_and_equal_answers_are_no_difference(pair: Callable[..., Pair]) -> None:
     old, new = json_response({"at": 1, "a": 2}), json_response({"at": 2, "a": 2})
 
@@ -275,6 +285,15 @@ def test_learned_noise_needs_no_second_request(pair: Callable[..., Pair]) -> Non
     assert len(one.old_requests) == 4 + 2  # the first two differences
 
 
+def test_a_difference_that_stays_is_never_noise(pair: Callable[..., Pair]) -> None:
+    one = pair(changing(score=1), json_response({"requestTime": -1, "score": 2}))
+
+    judged = [one.compare() for _ in range(4)]
+
+    found = {("requestTime", "value"): "explained", ("score", "value"): "different"}
+    assert judged == [("different", found)] * 4
+
+
 def test_a_change_between_two_answers_explains_only_itself(pair: Callable[..., Pair]) -> None:
     """Otherwise every later difference of the member would be hidden."""
     answers = iter([json_response({"status": "PENDING"})])
@@ -301,6 +320,17 @@ def test_a_member_that_changes_now_and_then_is_no_noise() -> None:
 
     assert (at_first, each_tenth) == (True, True)
     assert not counts.is_noise(LIST_CLIENT_SESSIONS, status)
+
+
+def test_a_value_that_changes_is_learned_from_equal_answers_too(pair: Callable[..., Pair]) -> None:
+    answers = iter([json_response({"a": 1})] * SAMPLE)
+    one = pair(lambda request: next(answers, json_response({"a": 2})), json_response({"a": 1}))
+
+    assert [one.compare() for _ in range(SAMPLE)] == [SAME] * SAMPLE
+
+    learned = [one.shadow.counts.of(each) for each in ("repeats", "noise")]
+    path = GET_CAREGIVER_ASSIGNMENT
+    assert learned == [[((path,), 1)], [((path, "a", "value"), 1)]]
 
 
 def test_only_values_are_noise() -> None:
@@ -540,11 +570,12 @@ def test_beside_any_number_of_series_known_ones_and_days_are_counted() -> None:
 
     for _ in range(2):
         counts.note(LIST_CLIENT_SESSIONS, "app-7", "same", {})
-        counts.learn(LIST_CLIENT_SESSIONS, [])
+        counts.learn(LIST_CLIENT_SESSIONS, [("a", "value")])
 
     assert counts.numbers[series[7]] == 3
     assert [(len(key), number) for key, number in counts.of("days")] == [(1, 2)]
     assert counts.of("repeats") == [((LIST_CLIENT_SESSIONS,), 2)]
+    assert counts.of("noise") == [((LIST_CLIENT_SESSIONS, "other", "value"), 2)]
 
 
 def test_as_many_series_as_the_limit_have_names_of_their_own() -> None:
