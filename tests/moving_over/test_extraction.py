@@ -452,6 +452,15 @@ ONE_ROW: dict[str, tuple[Change, str]] = {  # what is added to a recording, and 
         ),
         "Second",
     ),
+    "answers beside a change and an assignment that was deleted": (
+        lambda lines: lines.extend(
+            {"path": path, "method": method, "status": status, "userName": "caregiver-2"}
+            for path, method, status in (
+                (PATHS["caregiver"], "PUT", 200), (f"{PATHS['caregiver']}/5", "GET", 404)
+            )
+        ),
+        "Better – über Nacht",
+    ),
     "answers that the first page omits": (
         several(lambda lines: lines.append(requested(lines, "Second")), item(5, answers=[])), "Second"
     ),
@@ -489,6 +498,13 @@ def test_rows_that_are_invalid_on_one_of_two_pages_are_left_out(tmp_path: Path, 
 
     assert recording.aside == {("assignment", 4): 4, ("session", 2): None}
     assert sorted(recording.facts["assignment"]) == [1, 2, 3, 5]
+    rows = [row.key for row in recorded_rows(recording) if row.kind in ("session", "assignment")]
+    assert sorted(rows) == sorted(
+        [
+            *(("assignment", number) for number in (1, 2, 3, 5)),
+            *(("session", number) for number in (1, 3, 4, 5)),
+        ]
+    )
     assert [number for number, row in recording.facts["session"].items() if not is_complete(row)] == [2]
 
 

@@ -57,6 +57,7 @@ LINES: dict[str, tuple[dict[str, Any], str]] = {
         "method: Input should be 'GET', 'HEAD', 'OPTIONS', 'POST', 'PUT', 'PATCH' or 'DELETE'",
     ),
     "an unknown member": ({"path": PATH, "paht": "x"}, "paht: Extra inputs are not permitted"),
+    "no file name": ({"path": PATH, "file": ""}, "file:  does not exist"),
     "a missing file": ({"path": PATH, "file": "7.json"}, "file: 7.json does not exist"),
     "a file in another folder": (
         {"path": PATH, "file": "../7.json"}, "file: must be in the folder of the file that names it, or below"
@@ -91,6 +92,9 @@ READ: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
         {"path": "/gateway/x?a=1&b", "role": None},
     ),
     "a complete address without a query": ({"path": "https://old.example/x"}, {"path": "/x"}),
+    "a path with two slashes": ({"path": "//a/b"}, {"path": "//a/b"}),
+    "empty bodies": ({"path": PATH, "body": {}, "answer": []}, {"body": b"{}", "response": b"[]"}),
+    "empty texts": ({"path": PATH, "body": "", "answer": ""}, {"body": b"", "response": b""}),
     "an address in the query": ({"path": "/x?to=https://a/b"}, {"path": "/x?to=https://a/b"}),
     "null": (
         {"path": PATH, "method": None, "headers": None, "status": None, "body": None},
@@ -127,11 +131,45 @@ def test_a_line_is_read_after_blank_ones(tmp_path: Path, case: str) -> None:
     line, expected = READ[case]
     file = tmp_path / "calls.jsonl"
     file.write_bytes(b"\n \n" + orjson.dumps(line))
+    sizes: list[int] = []
 
-    (call,) = read_calls(file)
+    (call,) = read_calls(file, sizes.append)
 
     assert {name: getattr(call, name) for name in expected} == expected
     assert call.line == 3
+    assert sizes == [1, 2, file.stat().st_size - 3]
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [(b"{", "the line is not JSON"), (b"7", "Input should be a valid dictionary or instance of CallLine")],
+)
+def test_a_line_that_is_no_object_is_rejected(tmp_path: Path, text: bytes, sentence: str) -> None:
+    file = tmp_path / "calls.jsonl"
+    file.write_bytes(text)
+
+    with pytest.raises(LegacyMigrationError) as error:
+        list(read_calls(file))
+
+    assert str(error.value) == f"{file}, line 1: {sentence}"
+
+
+def test_a_response_file_is_found_from_a_relative_folder_and_through_a_link(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, link = tmp_path / "r", tmp_path / "link"
+    folder.mkdir()
+    link.symlink_to(folder)
+    write_lines(folder / "index.jsonl", [{"path": PATH, "file": "7.json"}])
+    (folder / "7.json").write_text("{}")
+    monkeypatch.chdir(tmp_path)
+
+    calls = [call for path in (Path("r"), Path("r/index.jsonl"), link) for call in read_calls(path)]
+
+    assert [call.response_body() for call in calls] == [b"{}"] * 3
+    (folder / "7.json").unlink()
+    with pytest.raises(LegacyMigrationError, match=r"/r/7\.json cannot be read: No such file or directory$"):
+        calls[0].response_body()
 
 
 @pytest.mark.parametrize(
