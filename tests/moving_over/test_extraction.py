@@ -390,6 +390,12 @@ GAPS: dict[str, tuple[Change, dict[Gap, list[str]]]] = {
     "paths without a prefix": (
         lambda lines: [each.update(path=f"/old{each['path']}") for each in lines[7:]], {}
     ),
+    "a page that was read again": (
+        lambda lines: lines.insert(0, {**lines[1], "answer": lines[1]["answer"].replace(
+            '"totalElements":3', '"totalElements":5'
+        )}),
+        {},
+    ),
     "one size of the pages": (
         lambda lines: lines.append(in_another_size(lines[0])), {}
     ),
@@ -647,6 +653,12 @@ def test_values_of_every_type_are_mapped_by_their_json() -> None:
 def test_a_missing_file_of_values_is_rejected(tmp_path: Path) -> None:
     with pytest.raises(LegacyMigrationError, match=r"/none cannot be read: it must be like "):
         read_values(tmp_path / "none")
+
+
+def test_a_list_is_shown_without_control_characters(capsys: pytest.CaptureFixture[str]) -> None:
+    shared.print_list("title:", ["client \x1b[31m"])
+
+    assert capsys.readouterr().err == "title:\n  client \\u001b[31m\n"
 
 
 @pytest.mark.parametrize(("number", "last"), [(0, []), (10, ["  9"]), (11, ["  9", "  and 1 more"])])

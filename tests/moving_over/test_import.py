@@ -204,6 +204,14 @@ def test_equal_people_and_books_may_be_stored_already(
         "people without an account; add it with `care-gateway account link`:\n  caregiver 1\n"
     )
     assert raw.run(settings.database, "SELECT text FROM question") == [("How long?",)]
+    lines = deepcopy(complete)
+    for number, line in enumerate(lines, 1):
+        if PATHS["client"] in line["path"]:
+            in_body(number, lambda page: [each.update(caregiverPosition="Head") for each in page["content"]])(
+                lines
+            )
+    later = command("import", str(write_lines(tmp_path / "later.jsonl", lines)), "--update")
+    assert later.stdout == "2 caregivers changed, 0 conflicts\n"
 
 
 def test_submissions_are_attempts_in_the_order_of_their_ids(

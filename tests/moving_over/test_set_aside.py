@@ -70,12 +70,17 @@ def test_values_of_the_old_service_are_mapped(move: Move) -> None:
 
     imported = move.run("import", folder, "--map", str(file), "--partial")
     reconciled = move.run("legacy", "reconcile", folder, "--map", str(file))
+    ready = move.run("legacy", "ready", folder, "--map", str(file))
+    rows = [f"session:{number}" for number in range(1, 6)]
+    resolved = move.run("legacy", "resolve", "take-old", folder, "--map", str(file), *rows)
     file.write_text("[]")
     unusable = move.run("import", folder, "--map", str(file))
 
     assert ASIDE not in imported.stderr.splitlines()
     assert "5 sessions" in imported.stdout, imported.output
     assert reconciled.stdout.splitlines()[-1] == "0 differences"
+    assert "ok\tall rows are equal" in ready.stdout.splitlines()
+    assert resolved.stdout == "5 conflicts resolved\n", resolved.stderr
     assert unusable.stderr.splitlines()[-1] == (
         f"care-gateway: {file} cannot be read: it must be like "
         '{"status": {"EXPIRED": "PENDING"}, "title": {"null": ""}}'

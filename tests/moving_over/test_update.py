@@ -793,6 +793,33 @@ def test_both_moments_of_a_repeated_local_time_are_equal_to_the_recorded_one(pai
     assert (result.exit_code, result.stdout.splitlines()[-1]) == (0, "0 differences")
 
 
+@pytest.mark.sqlite_only
+def test_every_command_reads_local_times_in_the_zone_of_the_old_service(pair: Pair) -> None:
+    there = pair.settings["old"].model_copy(update={"time_zone": "Europe/Berlin"})
+    dates = "SELECT create_date, start_date FROM session ORDER BY id"
+
+    def run(*words: str) -> list[str]:
+        result = pair.command(*words, database_url=pair.new, time_zone="Europe/Berlin")
+        return [*result.stdout.splitlines(), *result.stderr.splitlines()[2:]]
+
+    first = str(record(there, pair.folder / "first.jsonl"))
+    imported = run("import", first)
+    at_first = raw.run(pair.new, dates)
+    raw.run(pair.old, "UPDATE session SET title = 'There' WHERE id = 2")
+    raw.run(pair.new, "UPDATE session SET title = 'Here' WHERE id = 2")
+    second = str(record(there, pair.folder / "second.jsonl"))
+    updated = run("import", second, "--update")
+    resolved = run("legacy", "resolve", "take-old", second, "session:2", "session:3")
+    ready = run("legacy", "ready", second)
+
+    assert imported[0].endswith(" 5 sessions, 17 assignments")
+    assert at_first == raw.run(pair.old, dates)
+    assert updated[:2] == ["conflict\tsession\t2\ttitle", "1 conflict"]
+    assert resolved == ["2 conflicts resolved"]
+    assert "ok\tall rows are equal" in ready
+    assert raw.run(pair.new, dates) == at_first
+
+
 def test_feedback_without_a_score_keeps_a_score_that_an_update_has_changed(pair: Pair) -> None:
     on(pair, "old", partial(submitting("3"), number=1))
     pair.import_first()
@@ -819,6 +846,7 @@ def test_a_database_without_fingerprints_takes_equal_rows_as_imported(pair: Pair
 
     assert unknown == (1, ["conflict\tassignment\t1\tsubmitDate, status, score, answers", "1 conflict"])
     assert known == [(0, ["0 conflicts"]), (0, ["1 assignment changed, 0 conflicts"])]
+    assert [tuple(row) for row in raw.run(pair.new, EVENTS)] == [("SUBMITTED", 1, 1, 1)]
 
 
 def test_reconcile_names_what_differs_without_a_change(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
