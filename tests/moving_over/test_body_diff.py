@@ -101,7 +101,8 @@ def test_no_more_differences_are_listed_than_can_be_read() -> None:
 
 def test_values_are_shown_as_types_and_lengths_or_as_json() -> None:
     pairs = [
-        ("1\x1b[31m", None), ("\x9b31m", 0), ("x" * 79, 1.5), ("x" * 78, 1), (2, 1), (True, MISSING), ([1], {}),
+        ("1\x1b[31m", None), ("\x9b31m", 0), ("x" * 79, 1.5), ("x" * 78, 1), (2, 1), (True, MISSING),
+        ([1], {}),
     ]  # fmt: skip
 
     assert [shown_values(*pair, False) for pair in pairs] == [

@@ -237,8 +237,8 @@ GAPS: dict[str, tuple[Change, dict[Gap, list[str]]]] = {
         ),
         {
             Gap.ASIDE: [
-                "assignment without a valid id, line 1, item 3: Input should be a valid dictionary or instance of "
-                "AssignmentItem",
+                "assignment without a valid id, line 1, item 3: Input should be a valid dictionary or "
+                "instance of AssignmentItem",
                 "assignment 1, line 2, item 1: answers[0] is a number: Input should be a valid dictionary or "
                 "instance of RecordedAnswerSet",
             ],
@@ -356,7 +356,8 @@ GAPS: dict[str, tuple[Change, dict[Gap, list[str]]]] = {
         several(item(5, answers=[]), lambda lines: lines.append(requested(lines))), {}
     ),
     "one text of the answers": (
-        lambda lines: lines.append(requested(lines, "Another")), {Gap.CONTRADICTION: ["assignment 5: answers"]}
+        lambda lines: lines.append(requested(lines, "Another")),
+        {Gap.CONTRADICTION: ["assignment 5: answers"]},
     ),
     "every first page": (
         several(number_from_one, without(1, *range(3, 14))),
