@@ -355,6 +355,7 @@ def test_a_list_that_repeats_its_items_is_not_read_for_ever(
         result = command("legacy", "record", "--old", address, "--to", str(tmp_path / "r"), *TOKENS[:2])
 
     assert (result.exit_code, numbers) == (0, [0, 1] * 9)
+    assert len(list((tmp_path / "r").glob("*.json"))) == 2 * 3
 
 
 @pytest.mark.parametrize("first", [0, 1])
@@ -407,6 +408,10 @@ def test_a_recording_needs_a_new_folder_and_tokens(
         assert rejected.stderr == (
             f"recording\ncare-gateway: {folder} exists already; a recording needs a new folder\n"
         )
+    missing = command("legacy", "record", *where, str(tmp_path / "none" / "r"), *TOKENS)
+    assert missing.stderr == (
+        f"recording\ncare-gateway: {tmp_path}/none/r.part cannot be created: No such file or directory\n"
+    )
     assert_rejected(
         command("legacy", "record", *where, str(tmp_path / "new")),
         "no tokens; give files with --caregivers and --clients",

@@ -504,6 +504,15 @@ def test_no_value_is_kept_and_counts_continue_after_a_restart(tmp_path: Path) ->
     ]
 
 
+def test_repeated_headers_are_compared_as_one(tmp_path: Path) -> None:
+    service = RawService({PATH: ok(b"{}", b"Allow: GET", b"Content-Type: text/plain", b"allow: PUT")})
+    with service.running() as url, shadowing(tmp_path, url, url) as shadow:
+        shadow.fetch(PATH)
+        shown = shadow.wait_for('care_shadow_answers_total{application="unknown",outcome="')
+
+    assert 'outcome="same"' in shown
+
+
 def test_a_state_that_cannot_be_written_is_reported_and_written_later(tmp_path: Path) -> None:
     folder, old = tmp_path / "later", RawService({PATH: GOOD})
     with old.running() as url, shadowing(tmp_path, url, url, "--state", f"{folder}/state.json") as shadow:
