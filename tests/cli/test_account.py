@@ -134,7 +134,7 @@ def test_a_reader_that_leaves_is_no_error(command: Command, monkeypatch: pytest.
 
 
 @pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
-@pytest.mark.parametrize("words", [("account", "list"), ("account", "disable", *MARA)])
+@pytest.mark.parametrize("words", [("account", "list"), ("account", "disable", *MARA), ("doctor",)])
 def test_a_command_closes_the_database(command: Command, database_url: str, words: tuple[str, ...]) -> None:
     """SQLite removes the files beside it when the last connection ends, also after an error."""
     path = sqlite_path(database_url)

@@ -98,6 +98,8 @@ def test_rejected_requests_can_be_listed_alone(command: Command, settings: Setti
 
 
 def test_an_intact_log_is_verified_and_its_last_seal_printed(command: Command, settings: Settings) -> None:
+    empty = command("audit", "verify")
+    assert (empty.exit_code, empty.output) == (0, "0 records under 0 seals, 0 faults\n")
     run_write(settings.database, recording(records(3)))
 
     result = command("audit", "verify")

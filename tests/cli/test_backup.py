@@ -47,7 +47,8 @@ def test_a_backup_is_a_complete_and_private_copy(command: Command, settings: Set
     assert result.stdout == f"{file}: {file.stat().st_size:,} bytes, integrity checked\n"
     assert raw.row_counts(f"sqlite:///{file}") == raw.row_counts(settings.database)
     assert (files_beside(file), file.stat().st_mode & 0o777) == ([file.name], 0o600)
-    assert marker_of(sqlite_path(settings.database)).exists()  # for the metric
+    marker = marker_of(sqlite_path(settings.database))  # for the metric
+    assert (marker.stat().st_mode & 0o777, marker.stat().st_size) == (0o600, 0)
 
 
 @on_sqlite

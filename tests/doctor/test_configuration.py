@@ -28,13 +28,39 @@ def test_a_service_without_problems_passes_every_check(healthy: dict[str, str]) 
     assert result.exit_code == 0
     lines = result.stdout.splitlines()
     assert lines[-1] == "0 failed, 0 warnings"
-    assert [line[:22] for line in lines[:4]] == [
-        "OK      settings: prod",
-        "OK      keys: 1 key to",
-        "OK      webhook: none",
-        "OK      limits: each p",
+    assert [line.partition(": ")[0] for line in lines[:-1]] == [
+        f"OK      {about}"
+        for about in (
+            "settings",
+            "keys",
+            "webhook",
+            "limits",
+            "migrations",
+            "database",
+            "files",
+            "disk",
+            "dispatcher",
+            "audit trail",
+            "clock",
+        )
     ]
-    assert len(lines) == 12
+
+
+def test_a_relative_path_leads_to_the_same_findings(
+    healthy: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only the settings differ."""
+    path = Path(healthy["database_url"].removeprefix("sqlite:///"))
+    path.chmod(0o644)
+    path.parent.chmod(0o702)
+    monkeypatch.chdir(path.parent)
+    disk = type("Disk", (), {"f_bavail": 200, "f_frsize": 1024 * 1024})
+    monkeypatch.setattr("os.statvfs", lambda _: disk)
+
+    relative = run(healthy, database_url=f"sqlite:///{path.name}").stdout.splitlines()
+
+    assert relative[1].startswith("WARNING settings: CARE_DATABASE_URL is relative")
+    assert [relative[0], *relative[3:-1]] == run(healthy).stdout.splitlines()[:-1]
 
 
 def test_advice_follows_each_finding(healthy: dict[str, str]) -> None:
@@ -217,8 +243,11 @@ def test_unchecked_issuers_and_audiences_are_reported(diagnose: Diagnose) -> Non
     assert diagnose("keys", env="development", token_issuer="", token_audience="")[1:] == []
 
 
-def test_a_key_file_that_others_may_write_is_reported(diagnose: Diagnose, healthy: dict[str, str]) -> None:
-    Path(healthy["token_key"]).chmod(0o664)
+@pytest.mark.parametrize("mode", [0o664, 0o646])
+def test_a_key_file_that_others_may_write_is_reported(
+    diagnose: Diagnose, healthy: dict[str, str], mode: int
+) -> None:
+    Path(healthy["token_key"]).chmod(mode)
 
     message = f"users other than its owner may write {healthy['token_key']}, and so sign in as anyone"
     assert diagnose("keys")[1:] == [("failed", message)]

@@ -4,6 +4,7 @@ import asyncio
 import errno
 import os
 import re
+import socket
 import sqlite3
 import uuid
 from collections.abc import Callable, Iterator
@@ -22,12 +23,13 @@ from sqlalchemy import text
 
 from app.care.context import utc_now
 from app.cli import main
-from app.db.admin.migrate import newest_version
+from app.db.admin.migrate import NEWER_ADVICE, newest_version
 from app.db.audit.records import recording
+from app.db.drivers.interface import DatabaseError
 from app.db.sql import Statement, selecting
-from app.doctor.database import POSTGRES_ACCOUNT, check_access
+from app.doctor.database import POSTGRES_ACCOUNT, check_access, check_version
 from app.doctor.findings import Finding, Installation, Verdict, ok
-from app.doctor.run_checks import run_each
+from app.doctor.run_checks import not_opened, run_each
 from app.doctor.runtime import number_of
 from app.settings import Settings
 from tests import keys
@@ -35,6 +37,7 @@ from tests.audit.test_chain import GUARDS, records, seal_all
 from tests.auth.issuer import jwk, key_set
 from tests.callers import load, run_read, run_write
 from tests.db import raw
+from tests.db.test_lost_servers import with_hosts
 from tests.doctor.conftest import Diagnose, as_variables
 from tests.events.receiver import SECRET, receiving
 from tests.factories import a_world
@@ -42,7 +45,7 @@ from tests.ports import free_port
 
 ON_SQLITE = pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
 THEN = "2026-11-21T09:00:00.000000Z"
-LONG_AGO = utc_now() - timedelta(hours=1)
+LONG_AGO = utc_now() - timedelta(minutes=3)
 NUMBER = re.compile(r"[0-9,]+")
 NOT_OF_ACCOUNT = re.compile("^(fsync|full_page_writes) ")
 
@@ -154,6 +157,65 @@ def test_a_unix_socket_needs_no_encryption(diagnose: Diagnose, settings: Setting
     assert diagnose("database", database_url=by_socket) == diagnose("database")
 
 
+@pytest.mark.parametrize("kind", ["postgresql"], indirect=True)
+def test_each_host_of_the_database_is_reported(diagnose: Diagnose, settings: Settings) -> None:
+    """Two names can lead to one server."""
+    own, dead = urlsplit(settings.database).port, f"127.0.0.1:{free_port()}"
+    both = with_hosts(settings.database, f"127.0.0.1:{own}", f"localhost:{own}")
+    down = with_hosts(settings.database, dead, f"127.0.0.1:{own}")
+    gone, lone = (with_hosts(settings.database, *hosts) for hosts in ((dead, dead), (dead,)))
+    single = with_hosts(settings.database, f"127.0.0.1:{own}")
+
+    found = [
+        [(verdict, message[: len(dead) + 1]) for verdict, message in diagnose("hosts", database_url=url)]
+        for url in (both, down, gone, lone, single)
+    ]
+
+    up = ("ok", f"127.0.0.1:{own} (timeline"[: len(dead) + 1])
+    lost = ("warning", f"{dead} ")
+    other = ("ok", f"localhost:{own} (timeline"[: len(dead) + 1])
+    assert found == [[up, other], [lost, up], [lost] * 2, [], [up]]
+
+
+@pytest.mark.parametrize("kind", ["postgresql"], indirect=True)
+@pytest.mark.parametrize(
+    ("number", "seconds", "begins"), [(1, 5, None), (1, 6, "1 change waits"), (2, 99, "2 changes wait")]
+)
+def test_changes_that_wait_for_a_standby_are_reported(
+    diagnose: Diagnose, monkeypatch: pytest.MonkeyPatch, number: int, seconds: int, begins: str | None
+) -> None:
+    waiting = Statement(text(f"SELECT {number}, {seconds}::float"))
+    monkeypatch.setattr("app.db.drivers.waiting_commits.WAITING_COMMITS", waiting)
+
+    found = [each for each in diagnose("database") if "standby" in each[1]]
+
+    message = f"{begins} for a synchronous standby, the first for {seconds} seconds"
+    assert found == ([("failed", message)] if begins else [])
+
+
+LEFT = "back up, then run `care-gateway migrate`"
+
+
+@pytest.mark.parametrize(
+    ("version", "verdict", "advice"),
+    [
+        (None, "failed", "run `care-gateway migrate`"),
+        ("0010", "failed", LEFT),
+        ("next", "warning", "run commands of the next version: docs/upgrading.md"),
+        ("9999", "failed", NEWER_ADVICE),
+    ],
+)
+def test_the_advice_about_tables_of_another_version_names_the_way(
+    version: str | None, verdict: str, advice: str
+) -> None:
+    if version == "next":
+        version = f"{int(newest_version()[:4]) + 1:04}"
+
+    found = check_version(version)
+
+    assert (found.verdict, found.advice) == (verdict, advice)
+
+
 def test_tables_of_another_version_are_reported(diagnose: Diagnose, settings: Settings) -> None:
     raw.run(settings.database, "UPDATE alembic_version SET version_num = '0001'")
     older = diagnose("migrations")
@@ -185,7 +247,9 @@ def test_a_missing_database_is_reported_and_the_other_checks_run(diagnose: Diagn
 
 
 @ON_SQLITE
-def test_a_damaged_file_is_reported(diagnose: Diagnose, settings: Settings) -> None:
+def test_a_damaged_file_is_reported(
+    diagnose: Diagnose, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
     load(settings.database, a_world())
     raw.run(settings.database, "PRAGMA wal_checkpoint(TRUNCATE)")
     with path_of(settings).open("r+b") as file:
@@ -194,23 +258,24 @@ def test_a_damaged_file_is_reported(diagnose: Diagnose, settings: Settings) -> N
         file.seek(8192)
         file.write(b"\xff" * 65536)
 
-    assert ("failed", "the file is damaged") in diagnose("database")
+    assert diagnose("database") == [("failed", "the file is damaged")]
+    monkeypatch.setattr("app.doctor.database.MAX_CHECKED", path_of(settings).stat().st_size)
+    assert [verdict for verdict, _ in diagnose("database")] == ["ok"]  # a large file takes too long
 
 
 @ON_SQLITE
-@pytest.mark.parametrize("mode", [0o604, 0o640])
-def test_files_that_other_users_may_read_are_reported(
-    diagnose: Diagnose, settings: Settings, mode: int
+@pytest.mark.parametrize(("mode", "folder"), [(0o604, 0o702), (0o640, 0o720), (0o602, 0o777)])
+def test_files_that_other_users_may_use_are_reported(
+    diagnose: Diagnose, settings: Settings, mode: int, folder: int
 ) -> None:
     path = path_of(settings)
     path.chmod(mode)
-    path.parent.chmod(0o777)
+    path.parent.chmod(folder)
 
-    found = diagnose("files")
-
-    assert ("failed", f"other users may read {path}") in found
-    assert ("failed", f"other users may write the folder {path.parent}") in found
-    assert {verdict for verdict, _ in found} == {"failed"}
+    assert diagnose("files") == [
+        ("failed", f"other users may read {path}"),
+        ("failed", f"other users may write the folder {path.parent}"),
+    ]
 
 
 @ON_SQLITE
@@ -283,6 +348,19 @@ def test_a_log_that_this_user_may_not_use_is_reported(
 
 
 @ON_SQLITE
+def test_the_outermost_folder_that_this_user_may_not_enter_is_reported(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = path_of(settings).parent
+    for denied in (folder, folder.parent):
+        deny(monkeypatch, denied, os.X_OK)
+
+    assert [one.message for one in check_access(path_of(settings))] == [
+        f"this user may not enter the folder {folder.parent}"
+    ]
+
+
+@ON_SQLITE
 def test_a_database_that_cannot_be_opened_is_reported_with_its_permissions(
     diagnose: Diagnose, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -319,6 +397,14 @@ def test_a_full_disk_is_reported_if_the_database_cannot_be_opened(
 
     assert (verdict, message.partition(" cannot be opened: ")[0]) == ("failed", f"the database at {path}")
     assert diagnose("disk") == found
+    about_disk = "see the finding about the disk" if found else "check CARE_DATABASE_URL"
+    fault = DatabaseError("it cannot be opened")
+    assert [one.advice for one in not_opened(settings.database, fault)][:1] == [about_disk]
+    deny(monkeypatch, path, os.R_OK)
+    advice = [one.advice for one in not_opened(settings.database, fault)]
+    assert (advice[0], len(advice)) == ("see the findings about files", 2)
+    [reported] = not_opened("postgres://care@db/care", fault)
+    assert reported.advice == "check CARE_DATABASE_URL, and that the server is running"
 
 
 @ON_SQLITE
@@ -350,7 +436,11 @@ def test_a_large_write_ahead_log_is_reported(
         load(settings.database, a_world())
         found = diagnose("disk")
 
+        monkeypatch.setattr("app.doctor.database.MIN_FREE", 2**62)
+        full = [(verdict, message.split()[0]) for verdict, message in diagnose("disk")]
+
     assert found == [("warning", "the write-ahead log has 0 MiB")]
+    assert full == [("failed", "only"), ("warning", "the")]
 
 
 # --- background work ---
@@ -444,12 +534,12 @@ def test_the_newest_seal_of_the_audit_log_is_verified(
 
 @pytest.mark.sqlite_only
 def test_a_clock_behind_the_newest_record_is_reported(diagnose: Diagnose, settings: Settings) -> None:
-    run_write(settings.database, recording(records(1, moment=utc_now() + timedelta(hours=1))))
+    run_write(settings.database, recording(records(1, moment=utc_now() + timedelta(minutes=3))))
 
-    found = diagnose("clock")
+    [(verdict, message)] = diagnose("clock")
 
-    assert found[-1][0] == "failed"
-    assert found[-1][1].startswith("the newest audit record is 3,")
+    assert verdict == "failed"
+    assert re.fullmatch(r"the newest audit record is 1[5-8]. seconds ahead of this machine", message)
 
 
 @pytest.mark.sqlite_only
@@ -511,12 +601,25 @@ def test_the_clock_is_compared_with_the_clock_of_the_issuer(
 
 
 @ON_SQLITE
-def test_a_key_server_that_does_not_respond_has_no_clock(diagnose: Diagnose) -> None:
-    url = f"http://127.0.0.1:{free_port()}/keys"
+@pytest.mark.parametrize("text", [b"", b"220 ready\r\n"], ids=["nothing", "another protocol"])
+def test_a_key_server_that_does_not_respond_has_no_clock(diagnose: Diagnose, text: bytes) -> None:
+    def respond() -> None:
+        for _ in range(2):  # its keys, and its clock
+            connection, _ = listener.accept()
+            with connection:
+                connection.recv(1000)
+                connection.sendall(text)
 
-    assert diagnose("clock", token_key="", token_jwks=url) == [
-        ("ok", "there is no other clock to compare with")
-    ]
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        server = Thread(target=respond)
+        server.start()
+        url = f"http://127.0.0.1:{listener.getsockname()[1]}/keys"
+        found = diagnose("clock", token_key="", token_jwks=url)
+        server.join()
+
+    url = f"http://127.0.0.1:{free_port()}/keys"
+    alone = [("ok", "there is no other clock to compare with")]
+    assert (found, diagnose("clock", token_key="", token_jwks=url)) == (alone, alone)
 
 
 @ON_SQLITE

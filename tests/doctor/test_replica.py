@@ -71,25 +71,29 @@ SYNCED = "2026-11-21T09:00:00Z"
 
 
 @pytest.mark.parametrize(
-    ("synced", "last", "expected"),
+    ("is_relative", "synced", "last", "expected"),
     [
-        ({"txid": 7}, SYNCED, ("ok", "Litestream has copied every change to it")),
-        ({"error": "timeout"}, SYNCED, ("failed", f"the last change was copied to it at {SYNCED}: timeout")),
-        ({"error": "timeout"}, None, ("failed", "nothing was copied to it: timeout")),
+        (False, {"txid": 7}, SYNCED, ("ok", "Litestream has copied every change to it")),
+        (True, {"error": "late"}, SYNCED, ("failed", f"the last change was copied to it at {SYNCED}: late")),
+        (False, {"error": "timeout"}, None, ("failed", "nothing was copied to it: timeout")),
     ],
 )
 def test_the_response_of_litestream_is_reported(
     diagnose: Diagnose,
     settings: Settings,
     tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    is_relative: bool,
     synced: dict[str, object],
     last: str | None,
     expected: tuple[str, str],
 ) -> None:
-    """It can have several databases."""
+    """It can have several databases, by their absolute paths."""
     path, database = tmp_path / "litestream.sock", settings.database.removeprefix("sqlite:///")
     own = [{"path": database, "last_sync_at": last}] if last else []
     requests = []
+    monkeypatch.chdir(Path(database).parent)
+    url = f"sqlite:///{Path(database).name}" if is_relative else settings.database_url
 
     def respond() -> None:
         for body in (synced, {"databases": [OTHER_DATABASE, *own]}):
@@ -106,7 +110,7 @@ def test_the_response_of_litestream_is_reported(
         listener.listen()
         litestream = Thread(target=respond)
         litestream.start()
-        found = diagnose("replica", litestream_socket=str(path))
+        found = diagnose("replica", litestream_socket=str(path), database_url=url)
         litestream.join()
 
     assert found == [expected]
