@@ -124,13 +124,17 @@ def test_a_reader_that_leaves_is_no_error(command: Command, monkeypatch: pytest.
     """For example `care-gateway account list | head -1`."""
     add_both(command)
 
-    def write_to_closed_pipe(*_: object) -> None:
-        raise BrokenPipeError(errno.EPIPE, "Broken pipe")
+    errors = []
+
+    def write_to_closed_pipe(message: object = None, err: bool = False) -> None:
+        if not err:
+            raise BrokenPipeError(errno.EPIPE, "Broken pipe")
+        errors.append(message)
 
     monkeypatch.setattr("click.echo", write_to_closed_pipe)
     result = command("account", "list")
 
-    assert (result.exit_code, result.output) == (1, "")
+    assert (result.exit_code, result.output, errors) == (1, "", [])
 
 
 @pytest.mark.parametrize("kind", ["sqlite"], indirect=True)

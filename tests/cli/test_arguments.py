@@ -117,6 +117,28 @@ def test_a_fault_of_the_system_is_one_line(
     assert (result.exit_code, result.output) == (2, f"care-gateway: {message}\n")
 
 
+@pytest.mark.parametrize(
+    ("fault", "output"),
+    [(OSError(errno.EIO, "Input/output error"), "Input/output error\n"), (KeyboardInterrupt(), "aborted\n")],
+    ids=["a fault of the system", "Ctrl-C"],
+)
+def test_a_service_exits_so_that_its_supervisor_starts_it_again(
+    fault: BaseException, output: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(work: Coroutine[Any, Any, Any]) -> None:
+        work.close()
+        raise fault
+
+    monkeypatch.setattr("asyncio.run", fail)
+    service, command = (
+        CliRunner().invoke(main, words, env={"CARE_VAR": str(tmp_path), "CARE_ENV": "development"})
+        for words in (["worker"], ["account", "list"])
+    )
+
+    assert (service.exit_code, "care-gateway: " in service.output) == (1, False)
+    assert (command.exit_code, command.output.removeprefix("\n")) == (2, f"care-gateway: {output}")
+
+
 def error_of(line: str) -> str:
     """The error of a command that prints nothing else; the settings are invalid, too."""
     result = CliRunner().invoke(main, shlex.split(line), env={"CARE_PORT": "invalid"})

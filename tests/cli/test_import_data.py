@@ -266,6 +266,7 @@ def test_the_first_twenty_mistakes_are_reported(command: Command, settings: Sett
         ('{"kind": "module", "path": "x"}', False),
         ('{"kind": "module"}\n{"path": "/gateway"}', False),
         ("[]", False),
+        ("{}", False),
         ("{", False),
         ("\n", False),
     ],

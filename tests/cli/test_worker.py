@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from app.cli.common import check_before_serving
 from app.db.admin.migrate import newest_version
 from app.settings import Settings
 from tests.cli.conftest import Command, assert_rejected
@@ -69,6 +70,17 @@ def test_an_unknown_kind_of_event_is_listed_as_stored(care: Care, command: Comma
         0,
         LINES["dead"].replace("assignment.submitted", "SESSION_DREAMT_OF"),
     )
+
+
+def test_tables_of_the_next_version_are_served_but_not_changed_by_commands(
+    command: Command, settings: Settings
+) -> None:
+    """So that an upgrade can expand the tables while processes of this version still run."""
+    next_one = f"{int(newest_version()[:4]) + 1:04}"
+    raw.run(settings.database, f"UPDATE alembic_version SET version_num = '{next_one}'")
+
+    check_before_serving(settings)
+    assert command("deliveries", "list").exit_code == 2
 
 
 @pytest.mark.parametrize("kind", ["postgresql"], indirect=True)
