@@ -187,6 +187,12 @@ def test_each_setting_reaches_the_part_that_it_limits(settings: Settings) -> Non
         assert (admission.most_requests, admission.budgets) == (11, authenticator.budgets)
         assert (admission.graphql_body_limit, admission.legacy_body_limit) == (70_000, 80_000)
         assert recorder.gather_seconds == 0  # SQLite has one writer, which gathers records itself
+    unlimited = changed.model_copy(update={"identifier_limit": 0, "audit": False})
+    with opened(create_app(unlimited, clock=lambda: NOW)) as client:
+        authenticator = client.app_state["authenticator"]
+        assert (authenticator.identifier_limiter, authenticator.recorder) == (None, None)
+    with pytest.raises(SettingsError, match="CARE_AUDIT=off is for development only"):
+        create_app(unlimited.model_copy(update={"env": Environment.PRODUCTION}))
 
 
 def test_an_unknown_attribute_of_the_module_raises() -> None:
