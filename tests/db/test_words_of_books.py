@@ -28,6 +28,7 @@ from app.db.statements.books import LONGEST_WORD, end_of, words_of
         pytest.param("\u0301 a\u20dd", ["a\u20dd"], id="a mark alone is no word"),
         pytest.param("50% _a%", ["50", "_a"], id="no wildcards"),
         pytest.param("x" * 100, ["x" * LONGEST_WORD], id="truncated"),
+        pytest.param("x" * 70 + "y " + "x" * 70 + "z", ["x" * LONGEST_WORD], id="equal when truncated"),
     ],
 )
 def test_words_of(text: str, words: list[str]) -> None:

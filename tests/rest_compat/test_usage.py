@@ -363,8 +363,12 @@ def test_counts_older_than_400_days_are_removed(settings: Settings) -> None:
     for now in (NOW - 401 * DAY, NOW - 400 * DAY, NOW):
         with service(settings, now=now) as gateway:
             gateway.as_anonymous().get(LISTED)
+        if now < NOW - 400 * DAY:
+            hours = "('2025-10-16T23', 1), ('2025-10-17T00', 1)"
+            raw.run(settings.database, f"INSERT INTO legacy_hour (hour, minutes) VALUES {hours}")
 
     assert [row[0] for row in counted(settings)] == ["2025-10-17", TODAY]
+    assert minutes(settings) == [("2025-10-17T00", [0])]
 
 
 # --- which minutes were counted ---

@@ -15,7 +15,7 @@ from tests.concurrency import before_database_calls, nothing
 from tests.db import raw
 from tests.db.overlapping import uncommitted, until_blocked
 from tests.db.small_steps import add_module, with_database
-from tests.factories import NOW, a_world, starting_with
+from tests.factories import NOW, a_caregiver, a_client, a_session, a_world, starting_with
 from tests.schema.keyed import KEYED, post
 
 pytestmark = starting_with(a_world)
@@ -66,6 +66,16 @@ def test_the_erasure_empties_a_stored_response(gateway: Gateway) -> None:
     assert kept(gateway.settings.database) == [("[6]", None)]
     assert post(gateway.as_caregiver(1), opening()).json() == payload("", "erased")
     assert kept(gateway.settings.database) == [("[6]", None)]
+
+
+def test_the_response_of_another_caregiver_with_the_number_of_the_client_stays(gateway: Gateway) -> None:
+    gateway.import_records([a_client(3), a_caregiver(3), a_session(6, client=3), a_session(7, caregiver=3)])
+    first = post(gateway.as_caregiver(3), opening())
+
+    assert gateway.client.portal is not None
+    gateway.client.portal.call(gateway.database.write, erasing(3, NOW))
+
+    assert kept(gateway.settings.database) == [("[8]", first.text)]
 
 
 # --- transactions of PostgreSQL that overlap ---
