@@ -187,7 +187,8 @@ def test_deliveries_of_a_caregiver_that_cannot_be_changed_are_reported_and_delay
     care.rows(
         "INSERT INTO event (caregiver_id, client_id, kind, session_id, moment)"
         " VALUES (2, 2, 'ASSIGNED', 5, '2026-11-21T08:30:00.000000Z'),"
-        " (1, 1, 'ASSIGNED', 1, '2026-11-21T08:30:00.000000Z')"
+        " (1, 1, 'ASSIGNED', 1, '2026-11-21T08:30:00.000000Z'),"
+        " (2, 2, 'ASSIGNED', 5, '2026-11-21T08:30:00.000000Z')"
     )
     care.rows(
         "INSERT INTO delivery (event_id, caregiver_id, client_id, state, attempts, next_date)"
@@ -201,10 +202,12 @@ def test_deliveries_of_a_caregiver_that_cannot_be_changed_are_reported_and_delay
         (2, "2 scheduled for delivery\n"),
         (2, "0 scheduled for delivery\n"),
     ]
-    failed = "care-gateway: 1 could not be scheduled, for the reasons above"
-    assert [each.stderr.splitlines()[-1] for each in (every, one)] == [failed, failed]
+    assert [each.stderr.splitlines()[-1] for each in (every, one)] == [
+        f"care-gateway: {number} could not be scheduled, for the reasons above" for number in (2, 1)
+    ]
     assert [each[:2] for each in care.deliveries()] == [
         (1, "WAITING"), (2, "WAITING"), (3, "DELIVERED"), (4, "DEAD"), (5, "WAITING"),
+        (6, "DEAD"),
     ]  # fmt: skip
 
 

@@ -14,6 +14,7 @@ import pytest
 
 from app.db.drivers.factory import open_database
 from app.db.drivers.interface import Database, sqlite_path
+from app.db.statements.usage import Counted, adding_usage
 from app.main import create_app
 from app.server.background import in_background
 from app.server.rejections import count_rejection
@@ -242,6 +243,15 @@ def test_concurrent_writers_lose_no_calls(settings: Settings) -> None:
     asyncio.run(write_at_once())
 
     assert [row[3:] for row in counted(settings)] == [("one", 40), ("three", 40), ("two", 40)]
+
+
+def test_processes_add_their_counts_in_one_order() -> None:
+    """Otherwise two of them could wait for each other's rows."""
+    calls = [Counted(TODAY, LIST, "CAREGIVER", name, 1, NOW) for name in ("two", "one", "three")]
+
+    added = [[values["application"] for _, values in adding_usage(each)] for each in (calls, calls[::-1])]
+
+    assert added == [["one", "three", "two"]] * 2
 
 
 @pytest.mark.sqlite_only

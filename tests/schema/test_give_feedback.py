@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from app.care.feedback import FeedbackInput, giving_feedback
+from app.db.reader.selection import AccessScope
 from tests.answers import (
     FITTING,
     LATE,
@@ -24,7 +26,7 @@ from tests.answers import (
 )
 from tests.callers import Gateway
 from tests.database_rows import added, stored
-from tests.factories import NOW, starting_with
+from tests.factories import HOUR, NOW, starting_with
 from tests.rest_compat.legacy import ASSIGNMENTS, SESSIONS
 from tests.schema.worlds import global_id
 
@@ -89,6 +91,23 @@ def test_feedback_is_given_edited_and_its_score_removed(world: Gateway) -> None:
     assert events_since(world, before) == [("FEEDBACK_GIVEN", "CAREGIVER", 1, 1, 1, TEST)] * 5
     untouched = ("reminder", "session")
     assert {name: after[name] for name in untouched} == {name: before[name] for name in untouched}
+
+
+def test_edited_feedback_has_the_moment_of_the_edit(world: Gateway) -> None:
+    submit(world.as_client(1), TEST, FITTING)
+    give(world.as_caregiver(1), 12, "Well done")
+    later = AccessScope(NOW + HOUR, caregiver=1)
+
+    assert world.client.portal is not None
+    world.client.portal.call(world.database.write, giving_feedback(later, FeedbackInput(12, "Better")))
+
+    query = """{ node(id: "%s") { ... on AnswerSet { feedback { text submitDate }
+        assignment { feedbackSubmitDate } } } }"""
+    moment = "2026-11-21T10:00:00Z"
+    assert world.as_client(1).data(query % global_id("AnswerSet", 12))["node"] == {
+        "feedback": {"text": "Better", "submitDate": moment},
+        "assignment": {"feedbackSubmitDate": moment},
+    }
 
 
 @pytest.mark.sqlite_only
