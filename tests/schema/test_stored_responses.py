@@ -9,11 +9,13 @@ from httpx2 import Response
 
 from app.http import idempotency
 from app.http.idempotency import MAX_STORED, REPLAY_POINTS
+from app.main import create_app
 from app.settings import Settings
-from tests.callers import Gateway
+from tests.answers import FITTING, SAVE, TEST, a_world_to_answer_in, to_answer
+from tests.callers import Gateway, opened
 from tests.database_rows import stored
 from tests.db import raw
-from tests.factories import a_world
+from tests.factories import NOW, a_world
 from tests.rest_compat.legacy import ASSIGNMENTS, homework, rejection_of
 from tests.schema.keyed import KEYED, REPLAYED, post
 from tests.schema.limited import described, limited_gateway, only_budget
@@ -61,6 +63,20 @@ def test_a_longer_response_is_not_stored_and_is_built_again(limited: Gateway) ->
         assert (each.status_code, each.content) == (200, first.content)
         assert REPLAYED in each.headers.items()
     assert stored(limited) == once
+
+
+def test_a_response_with_answers_is_not_stored_without_an_audit_log_either(settings: Settings) -> None:
+    own = settings.model_copy(update={"audit": False})
+    body = {"query": SAVE, "variables": {"input": to_answer(TEST, FITTING)}}
+
+    with opened(create_app(own, lambda: NOW)) as client:
+        gateway = Gateway(client, own)
+        gateway.import_records(a_world_to_answer_in())
+        first, second = [post(gateway.as_client(1), body) for _ in range(2)]
+
+    assert FITTING[4] in first.text
+    assert second.content == first.content
+    assert stored_bytes(gateway) == [None]
 
 
 def test_a_response_of_exactly_the_limit_is_stored(limited: Gateway, monkeypatch: pytest.MonkeyPatch) -> None:
