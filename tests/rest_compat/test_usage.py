@@ -249,7 +249,8 @@ def test_processes_add_their_counts_in_one_order() -> None:
     """Otherwise two of them could wait for each other's rows."""
     calls = [Counted(TODAY, LIST, "CAREGIVER", name, 1, NOW) for name in ("two", "one", "three")]
 
-    added = [[values["application"] for _, values in adding_usage(each)] for each in (calls, calls[::-1])]
+    steps: list[list[Any]] = [[*adding_usage(each)] for each in (calls, calls[::-1])]
+    added = [[values["application"] for _, values in each] for each in steps]
 
     assert added == [["one", "three", "two"]] * 2
 
