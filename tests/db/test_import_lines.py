@@ -322,6 +322,17 @@ def test_a_line_may_refer_to_the_database(database_url: str, record: Record) -> 
     load(database_url, [record])
 
 
+@pytest.mark.parametrize("first", ["FINAL", "DRAFT"])
+def test_a_draft_follows_a_submission_in_another_import_or_precedes_it(database_url: str, first: str) -> None:
+    sets = {"FINAL": an_answer_set(8, 9), "DRAFT": an_answer_set(9, 9, saveType="DRAFT")}
+    load(database_url, [*a_world(), an_assignment(9, session=1, attempt=2), sets.pop(first)])
+
+    load(database_url, [*sets.values()])
+
+    found = raw.run(database_url, "SELECT id, attempt FROM answer_set WHERE assignment_id = 9 ORDER BY id")
+    assert found == [(8, 1), (9, 1)]
+
+
 def test_a_line_may_not_refer_to_a_later_line(database_url: str) -> None:
     with pytest.raises(ImportRejected, match=r"^line 1: moduleId: 1 does not exist before this line$"):
         load(database_url, [a_book(1), a_module(1)])

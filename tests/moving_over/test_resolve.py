@@ -156,11 +156,12 @@ def test_a_submission_with_an_older_id_than_the_one_here_gets_a_new_one(pair: Pa
 
 @pytest.mark.sqlite_only
 def test_a_submission_that_both_services_have_is_written_over(pair: Pair) -> None:
-    """Its text was changed here, for example by a command in the database."""
+    """Its text was changed here, for example by a command in the database, and its date there."""
     on(pair, "old", partial(submitting("3"), number=1))
     pair.import_first()
     raw.run(pair.new, "UPDATE answer_set SET answers = '[]'")
     on(pair, "old", partial(giving("Well done", 7), number=1))
+    raw.run(pair.old, "UPDATE answer_set SET submit_date = '2026-11-20T08:00:00.000000Z'")
 
     resolved = resolve(pair, "take-old", pair.record(), "assignment:1")
 

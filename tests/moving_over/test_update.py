@@ -206,7 +206,7 @@ def test_changes_of_the_old_service_are_applied_counted_and_audited(pair: Pair) 
 
     assert first == (0, ["1 assignment added, 2 assignments changed, 0 conflicts"])
     assert again == (0, ["0 conflicts"])
-    events = "SELECT kind, actor, assignment_id, hand_over_date IS NOT NULL FROM event ORDER BY id"
+    events = "SELECT kind, actor, assignment_id, hand_over_date = moment FROM event ORDER BY id"
     assert [tuple(row) for row in raw.run(pair.new, events)] == [
         ("ASSIGNED", "SERVICE", 18, True),
         ("SUBMITTED", "SERVICE", 2, True),
