@@ -21,7 +21,7 @@ from tests.audit.audit_log import audited
 from tests.callers import load
 from tests.cli.conftest import Command, assert_rejected
 from tests.db import raw
-from tests.factories import NOW, a_caregiver, a_module, a_world, an_assignment
+from tests.factories import NOW, a_caregiver, a_client, a_module, a_world, an_assignment
 
 pytestmark = pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
 PRIVATE = "über Nacht"  # in every answer of `a_world`
@@ -277,7 +277,9 @@ def test_an_account_stays_as_an_operator_has_set_it_last(
 def test_tables_without_tombstones_show_who_was_erased_and_disabled(
     command: Command, settings: Settings, file: Path
 ) -> None:
-    """A new version restores a backup before it has migrated the database."""
+    """A new version restores a backup before it has migrated the database. Client 3 is neither."""
+    load(settings.database, [a_client(3)])
+    command("backup", "--force", str(file))
     command("erase", "--id", "2", "--yes")
     switch(command, "disable")
     command("account", "disable", "--role", "client", "--user", "client-1")

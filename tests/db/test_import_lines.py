@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from app.db.interchange.import_format import AssignmentLine, LineRejected, mistakes_in
+from app.db.interchange.import_format import IMPORT_LINE, AssignmentLine, LineRejected, mistakes_in
 from app.db.interchange.load import ImportRejected
 from app.db.interchange.rows import ImportRows, ParentRejected
 from tests.callers import load
@@ -160,6 +160,8 @@ def nested(kind: str, valid: Record) -> Iterator[Case]:
     yield valid | {member: [{}]}, f"{member}[0].{first}: Field required"
     for name in item:
         yield valid | {member: [item | {name: 5}]}, f"{member}[0].{name}: "
+    for name in item.keys() & {"text", "questionText", "answer"}:
+        yield valid | {member: [item | {name: "a\0b"}]}, f"{member}[0].{name}: must not contain NUL"
 
 
 @pytest.mark.parametrize("kind", VALID)
@@ -170,6 +172,47 @@ def test_a_line_with_an_invalid_member_is_rejected_by_its_name(stored: ImportRow
     messages = [(record, expected, rejection(stored, record)) for record, expected in cases]
 
     assert [one for one in messages if not (one[2] or "").startswith(one[1])] == []
+
+
+OPTIONAL = {
+    "caregiver": ("userName",),
+    "client": ("userName",),
+    "book": ("isTest", "retireDate", "questions"),
+    "session": ("isClosed", "closeDate"),
+    "assignment": (
+        "endDate", "submitDate", "status", "attempt", "score", "feedbackStatus", "feedbackSubmitDate",
+        "reminders",
+    ),
+    "answer_set": ("saveType", "submitDate", "attempt", "revision"),
+    "questions": ("kind", "options", "required", "minimum", "maximum", "weights"),
+    "reminders": ("state",),
+}  # fmt: skip
+
+
+PARTS: dict[str, tuple[str, Record]] = {
+    "questions": ("book", {"text": "Why?"}),
+    "reminders": ("assignment", {"remindDate": NOW}),
+}
+
+
+@pytest.mark.parametrize("kind", OPTIONAL)
+def test_null_means_the_same_as_an_optional_member_that_is_missing(kind: str) -> None:
+    for member in OPTIONAL[kind]:
+        if kind in PARTS:
+            parent, part = PARTS[kind]
+            missing, null = (VALID[parent] | {kind: [each]} for each in (part, part | {member: None}))
+        else:
+            missing = {name: value for name, value in VALID[kind].items() if name != member}
+            null = missing | {member: None}
+        assert read_line(null) == read_line(missing), member
+
+
+def read_line(record: Record) -> Any:
+    """The line, or the message of its rejection."""
+    try:
+        return IMPORT_LINE.validate_json(json.dumps(record, default=datetime.isoformat))
+    except ValidationError as error:
+        return str(LineRejected.of(error))
 
 
 @pytest.mark.parametrize(
@@ -209,6 +252,7 @@ MISTAKES: dict[str, tuple[Record, str]] = {
         f"status is NOT_YET_ANSWERED_BY_THE_CLIENT_: {STATUS}",
     ),
     "a longer state": ({"status": "A" * 32}, f"status is text: {STATUS}"),
+    "a number after a state": ({"status": "OPPT_1"}, f"status is text: {STATUS}"),
     "a text after a state": ({"status": "EXPIRED for Jonas"}, f"status is text: {STATUS}"),
     "a part": ({"reminders": [{}]}, "reminders[0].remindDate is missing: Field required"),
     "several members": (

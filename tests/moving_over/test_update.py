@@ -825,11 +825,13 @@ def test_feedback_without_a_score_keeps_a_score_that_an_update_has_changed(pair:
     pair.import_first()
     on(pair, "old", partial(giving("Well done", 7), number=1))
     assert pair.run("import", pair.record(), "--update") == (0, ["1 assignment changed, 0 conflicts"])
+    scores = "SELECT score, own_score FROM answer_set"
+    updated = [tuple(row) for row in raw.run(pair.new, scores)]
 
     on(pair, "new", partial(giving("Thank you"), number=1))
 
     assert [tuple(row) for row in raw.run(pair.new, "SELECT score FROM assignment WHERE id = 1")] == [(7,)]
-    assert [tuple(row) for row in raw.run(pair.new, "SELECT score FROM answer_set")] == [(7,)]
+    assert [updated, [tuple(row) for row in raw.run(pair.new, scores)]] == [[(7, 7)]] * 2
 
 
 def test_a_database_without_fingerprints_takes_equal_rows_as_imported(pair: Pair) -> None:
@@ -874,7 +876,8 @@ def test_reconcile_names_what_differs_without_a_change(pair: Pair, monkeypatch: 
         "UPDATE session SET title = 'Other', start_date = create_date WHERE id = 2",
         "UPDATE assignment SET withdraw_date = assign_date WHERE id = 17",
     )
-    on(pair, "new", partial(submitting("1"), number=1), *[partial(assigning, number=3)] * 2)
+    on(pair, "new", partial(submitting("1"), number=1), *[partial(assigning, number=3)] * 3)
+    on(pair, "new", partial(withdrawing, number=20))
     before = rows_of(pair.new)
 
     code, printed = pair.run("legacy", "reconcile", recording)
