@@ -1055,6 +1055,19 @@ def identifiers(url: str) -> list[tuple[Any, ...]]:
     return [tuple(row) for row in raw.run(url, "SELECT id, oppt_id FROM client ORDER BY id")]
 
 
+def test_people_and_modules_are_renamed(pair: Pair) -> None:
+    """A client keeps the identifier."""
+    pair.import_first()
+    for table in ("caregiver", "client", "module"):
+        raw.run(pair.old, f"UPDATE {table} SET name = 'New {table}' WHERE id = 1")
+    recording = pair.record()
+
+    updated = pair.run("import", recording, "--update")
+
+    changed = "1 caregiver changed, 1 client changed, 1 module changed, 0 conflicts"
+    assert (updated, pair.run("legacy", "reconcile", recording)[0]) == ((0, [changed]), 0)
+
+
 def test_a_renamed_book_is_found_by_its_new_words(pair: Pair) -> None:
     pair.import_first()
     raw.run(pair.old, "UPDATE book SET name = 'Evening walk' WHERE id = 1")
