@@ -264,6 +264,17 @@ def test_every_mistake_is_reported(command: Command, settings: Settings, tmp_pat
 
 
 @pytest.mark.sqlite_only
+def test_the_first_twenty_mistakes_are_reported(command: Command, tmp_path: Path) -> None:
+    rejected = command("books", "import", str(written(tmp_path, *[a_module(9)] * 40)))
+
+    file = f"care-gateway: {tmp_path}/books.jsonl"
+    assert rejected.stderr.splitlines() == [
+        *(f"{file}, line {number}: id: 9 is the id of an earlier line" for number in range(2, 22)),
+        "care-gateway: reading stopped after 20 mistakes; there may be more",
+    ]
+
+
+@pytest.mark.sqlite_only
 @pytest.mark.parametrize(
     ("line", "reason"),
     [

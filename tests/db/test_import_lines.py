@@ -338,7 +338,7 @@ AGAINST_THE_DATABASE: list[tuple[Record, str]] = [
     (a_client(NEW, userName="client-2"), "userName: exists already"),
     (a_client(NEW, opptId="OPPT-2"), "opptId: exists already"),
     (an_assignment(NEW, book=77), "bookId: 77 does not exist before this line"),
-    (an_answer_set(NEW, assignment=1), "attempt: 1 of the assignment exists already"),
+    (an_answer_set(NEW, assignment=3), "attempt: 1 of the assignment exists already"),
     (an_answer_set(NEW, assignment=2), "attempt: 1 of the assignment is not submitted"),
     (an_answer_set(NEW, assignment=4, saveType="DRAFT"), "saveType: assignment 4 has a draft already"),
 ]

@@ -208,8 +208,8 @@ def test_a_second_import_may_refer_to_stored_rows(database_url: str) -> None:
         [
             a_book(9, moduleId=2),
             a_session(9, caregiver=2, client=1),
-            a_complete_assignment(9, session=1, book=9, score=90),
-            an_answer_set(9, assignment=2, saveType="DRAFT"),
+            a_complete_assignment(9, session=4, book=9, score=90),
+            an_answer_set(9, assignment=4, saveType="DRAFT"),
         ],
     )
 
@@ -220,8 +220,9 @@ def test_a_second_import_may_refer_to_stored_rows(database_url: str) -> None:
         (2, 1),
         (2, 2),
     ]
-    assert stored(database_url, "session", "id", "assignment_count", "last_assignment_score")[0] == (1, 3, 90)
-    assert raw.run(database_url, "SELECT caregiver_id, client_id FROM answer_set WHERE id = 9") == [(1, 1)]
+    assert stored(database_url, "session", "id", "assignment_count", "last_assignment_score")[3] == (4, 2, 90)
+    for table in ("assignment", "answer_set"):
+        assert raw.run(database_url, f"SELECT caregiver_id, client_id FROM {table} WHERE id = 9") == [(1, 2)]
 
 
 @pytest.mark.parametrize("is_stored", [True, False], ids=["stored", "in the same file"])
@@ -268,6 +269,15 @@ def test_an_inserted_batch_is_rolled_back_when_a_later_line_is_rejected(
         load(database_url, [*islice(a_world(), 19), a_caregiver(1)])
 
     assert set(raw.row_counts(database_url).values()) == {0}
+
+
+def test_reading_stops_at_the_twentieth_mistake(database_url: str) -> None:
+    given = iter(lines({"kind": "module", "id": number} for number in range(1, 40)))
+
+    with pytest.raises(importer.ImportRejected, match="reading stopped after 20 mistakes"):
+        run_write(database_url, importing(given))
+
+    assert len(list(given)) == 19
 
 
 # --- ids after an import ---------------------------------------------------------------------------
