@@ -242,6 +242,19 @@ def test_a_session_whose_id_is_of_another_here_gets_no_homework_of_the_old_servi
     assert rows_of(pair.new) == before
 
 
+def test_a_session_that_is_kept_gets_homework_of_the_old_service(pair: Pair) -> None:
+    """It is the same session on both sides."""
+    pair.import_first()
+    for side, title in ((pair.new, "Here"), (pair.old, "There")):
+        raw.run(side, f"UPDATE session SET title = '{title}' WHERE id = 2")
+    kept = resolve(pair, "keep-here", pair.record(), "session:2")
+    on(pair, "old", partial(assigning, number=2))
+
+    updated = pair.run("import", pair.record(), "--update")
+
+    assert (kept, updated) == ((0, ["1 conflict resolved"]), (0, ["1 assignment added, 0 conflicts"]))
+
+
 def test_several_submissions_with_taken_ids_get_others(pair: Pair) -> None:
     """Submissions 1 and 2 are of assignments 1 and 2 here, and of 3 and 4 in the old service."""
     pair.import_first()
