@@ -1043,6 +1043,45 @@ def test_clients_who_take_identifiers_in_turn_keep_theirs_if_the_last_one_is_tak
     assert identifiers(pair.new) == [(number, f"OPPT-{number}") for number in (1, 2, 3, 4)]
 
 
+@pytest.mark.sqlite_only
+def test_clients_whose_pages_have_one_identifier_keep_theirs(pair: Pair) -> None:
+    """The pages were recorded before and after client 1 gave it to client 2."""
+    load(pair.old, [a_caregiver(3), a_client(3), a_session(6, 3, 3), an_assignment(18, 6)])
+    recording = record(pair.settings["old"], pair.folder / "before.jsonl", (1, 2, 3))
+    assert pair.run("import", str(recording))[0] == 0
+    set_identifiers(pair.old, "OPPT-9", "OPPT-3", "OPPT-2")
+    recording = record(pair.settings["old"], pair.folder / "after.jsonl", (1, 2, 3))
+    recording.write_text(recording.read_text().replace("OPPT-9", "OPPT-3"))
+
+    updated = pair.run("import", str(recording), "--update")
+
+    taken = [f"conflict\tclient\t{number}\topptId: exists already" for number in (1, 2, 3)]
+    assert updated == (1, [*taken, "3 conflicts"])
+    assert identifiers(pair.new) == [(number, f"OPPT-{number}") for number in (1, 2, 3)]
+
+
+@pytest.mark.sqlite_only
+def test_a_new_client_whose_identifier_is_taken_is_a_conflict(pair: Pair) -> None:
+    """Beside a client who gets another identifier."""
+    pair.import_first()
+    set_identifiers(pair.old, "OPPT-9", "OPPT-2")
+    load(pair.new, [a_client(4, opptId="OPPT-3")])
+    load(pair.old, [a_caregiver(3), a_client(3), a_session(6, 3, 3), an_assignment(18, 6)])
+    recording = record(pair.settings["old"], pair.folder / "new.jsonl", (1, 2, 3))
+
+    updated = pair.run("import", str(recording), "--update")
+
+    assert updated == (
+        1,
+        [
+            "conflict\tassignment\t18\tsessionId",
+            "conflict\tclient\t3\topptId: exists already",
+            "conflict\tsession\t6\tclientId",
+            "1 caregiver added, 1 client changed, 3 conflicts",
+        ],
+    )
+
+
 def set_identifiers(url: str, *of_clients: str) -> None:
     for values in ([f"free-{each}" for each in of_clients], of_clients):
         raw.run(
