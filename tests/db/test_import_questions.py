@@ -44,6 +44,7 @@ def test_ranges_and_weights_are_stored_with_their_questions(database_url: str) -
         NUMBER | {"minimum": -1.5, "maximum": 24},
         NUMBER | {"minimum": 7, "maximum": 7},
         NUMBER | {"maximum": 1e3},
+        NUMBER | {"minimum": 0},
         NUMBER,
         TEXT,
     )
@@ -59,6 +60,7 @@ def test_ranges_and_weights_are_stored_with_their_questions(database_url: str) -
         ("NUMBER", -1.5, 24.0, None),
         ("NUMBER", 7.0, 7.0, None),
         ("NUMBER", None, 1000.0, None),
+        ("NUMBER", 0.0, None, None),
         ("NUMBER", None, None, None),
         ("TEXT", None, None, None),
     ]

@@ -116,6 +116,7 @@ def test_an_older_recording_is_refused(move: Move) -> None:
     """One that began when the newest one ended is not older."""
     first, second, third, overlapping = (move.record() for _ in range(4))
     rewrite(first, "2026-11-01T10:00:00Z")
+    rewrite(first, "2026-11-01T09:30:00Z", 1)
     rewrite(second, "2026-11-02T10:00:00Z")
     rewrite(second, "2026-11-02T09:00:00Z", 1)
     rewrite(third, "2026-11-03T10:00:00Z")
@@ -128,7 +129,7 @@ def test_an_older_recording_is_refused(move: Move) -> None:
     refused = [move.run("import", each, "--update") for each in (first, overlapping)]
 
     assert repeated == [(0, ["0 conflicts"])] * 2
-    for each, start in zip(refused, ("2026-11-01 10:00:00", "2026-11-03 09:59:59"), strict=True):
+    for each, start in zip(refused, ("2026-11-01 09:30:00", "2026-11-03 09:59:59"), strict=True):
         assert (each.exit_code, each.stderr.splitlines()[-1]) == (
             2,
             f"care-gateway: this recording began {start} UTC, before the end of one that was imported "

@@ -324,6 +324,19 @@ def test_homework_of_a_session_that_was_closed_here(pair: Pair) -> None:
     assert [(bool(row[0]), row[1]) for row in raw.run(pair.new, closed)] == [(False, None)]
 
 
+def test_homework_can_be_taken_although_its_session_stays_closed_here(pair: Pair) -> None:
+    pair.import_first()
+    on(pair, "new", partial(closing, number=1))
+    on(pair, "old", partial(assigning, number=1))
+
+    taken = resolve(pair, "take-old", pair.record(), "assignment:18")
+
+    assert taken == (0, ["1 conflict resolved"])
+    rows = rows_of(pair.new)
+    assert shown(rows, ("assignment", 18)) == shown(rows_of(pair.old), ("assignment", 18))
+    assert shown(rows, ("session", 1))["isClosed"]  # type: ignore[index]
+
+
 def test_a_draft_here_ends_with_the_submission_of_the_old_service(pair: Pair) -> None:
     recording = conflicting(pair, "a draft")
 
