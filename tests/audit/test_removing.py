@@ -3,14 +3,16 @@ the other records still verify, and an unauthorized removal is found."""
 
 import asyncio
 from datetime import datetime, timedelta
+from typing import Any
 
 import pytest
 
-from app.db.audit.records import recording
-from app.db.audit.removing import adding_checkpoint, removing_records
+from app.db.audit.records import operator_record, recording
+from app.db.audit.removing import Checkpoint, adding_checkpoint, removing_records
 from app.db.audit.verifying import Verdict, verifying_next, verifying_tail
 from app.db.drivers.factory import open_database
 from app.db.drivers.interface import Database, DatabaseUnavailable
+from app.db.tables import AuditActor
 from app.events.retention import RetentionRejected, expire, removing_expired
 from app.settings import KEEP_ALL, Retention
 from tests.audit.audit_log import audited
@@ -225,7 +227,37 @@ def test_concurrent_removals_store_one_checkpoint(aged: str) -> None:
     assert (ids(aged, "audit_record"), verified(aged).faults) == ([*range(6, 14)], [])
 
 
+def test_a_checkpoint_is_stored_once_and_none_before_it(aged: str) -> None:
+    """Another process may have stored it, or a later one."""
+    removed(aged)
+    seals = dict(raw.run(aged, "SELECT id, hash FROM audit_seal"))
+    due = Checkpoint(3, 9, seals[3], 4, 1, MIDNIGHT - 30 * DAY)
+
+    stored = [run_write(aged, adding_checkpoint(each, NOW)) for each in (due, due, due._replace(seal_id=2))]
+
+    assert stored == [True, False, False]
+    assert ids(aged, "audit_checkpoint", "seal_id") == [2, 3]
+
+
 # --- unauthorized changes ---------------------------------------------------------------------------
+
+
+@pytest.mark.sqlite_only
+@pytest.mark.parametrize(
+    ("changed", "is_record"),
+    [
+        ({}, True),
+        ({"actor": AuditActor.CAREGIVER}, False),
+        ({"operation": "retention"}, False),
+        ({"about": ABOUT}, False),
+    ],
+    ids=str,
+)
+def test_a_removal_needs_the_record_of_an_operator(changed: dict[str, Any], is_record: bool) -> None:
+    due = Checkpoint(2, 5, "", 5, 2, OLD)
+    record = operator_record(NOW, "retention audit", due.about)._replace(**changed)
+
+    assert due.is_record_of((1, *record)) == is_record
 
 
 def test_changed_records_are_not_removed(aged: str) -> None:
