@@ -495,6 +495,19 @@ def test_an_unreadable_or_new_database_needs_a_list_of_erased_clients(
         assert aside(settings).read_bytes() == b"no database" * 1000
 
 
+def test_a_new_database_is_no_later_state_of_a_backup_with_one_row(
+    command: Command, settings: Settings, tmp_path: Path
+) -> None:
+    load(settings.database, [a_client(1)])
+    file = tmp_path / "small.backup"
+    assert command("backup", str(file)).exit_code == 0
+    break_database(settings, "new")
+
+    rejected = command("restore", str(file))
+
+    assert_rejected(rejected, LIST_NEEDED.format(sqlite_path(settings.database)))
+
+
 def test_the_log_of_a_database_that_cannot_be_opened_stays_with_it(
     command: Command, settings: Settings, file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
