@@ -265,11 +265,13 @@ def test_every_mistake_is_reported(command: Command, settings: Settings, tmp_pat
 
 @pytest.mark.sqlite_only
 def test_the_first_twenty_mistakes_are_reported(command: Command, tmp_path: Path) -> None:
-    rejected = command("books", "import", str(written(tmp_path, *[a_module(9)] * 40)))
+    """One of each line."""
+    rejected = command("books", "import", str(written(tmp_path, *[a_book(9, moduleId=77)] * 40)))
 
     file = f"care-gateway: {tmp_path}/books.jsonl"
     assert rejected.stderr.splitlines() == [
-        *(f"{file}, line {number}: id: 9 is the id of an earlier line" for number in range(2, 22)),
+        f"{file}, line 1: moduleId: 77 does not exist before this line",
+        *(f"{file}, line {number}: id: 9 is the id of an earlier line" for number in range(2, 21)),
         "care-gateway: reading stopped after 20 mistakes; there may be more",
     ]
 
