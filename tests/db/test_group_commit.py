@@ -364,6 +364,27 @@ def test_a_lock_that_is_not_released_fails_the_waiting_writes(database_url: str)
     assert (started, modules(database_url)) == ([], ["next"])
 
 
+def test_queued_writes_wait_for_a_lock_together(database_url: str) -> None:
+    """Otherwise the last of 64 writes would wait 64 times as long as the first."""
+    begun: list[str] = []
+
+    async def use(db: Database) -> list[object]:
+        assert isinstance(db, SqliteDatabase)
+        await db.write(setting("busy_timeout = 50"))
+        assert db.writer.connection is not None
+        db.writer.connection.set_trace_callback(begun.append)
+        with closing(sqlite3.connect(sqlite_path(database_url), isolation_level=None)) as other:
+            other.execute("BEGIN IMMEDIATE")
+            return await asyncio.gather(
+                *(db.write(adding("never")) for _ in range(9)), return_exceptions=True
+            )
+
+    for one in with_database(database_url, use):
+        assert_unavailable(one, "database is locked")
+    assert 1 <= len(begun) < 9
+    assert set(begun) == {"BEGIN IMMEDIATE"}
+
+
 def test_a_read_only_file_is_unavailable(database_url: str) -> None:
     async def use(db: Database) -> None:
         await db.write(setting("query_only = ON"))  # the same for SQLite as a read-only file
