@@ -13,7 +13,7 @@ import pytest
 
 from app.db.drivers.interface import Database, DatabaseUnavailable, sqlite_path
 from app.db.drivers.sqlite import BUSY_SECONDS, STEPS_BETWEEN_CHECKS, Reader, connect_sqlite, run_on_sqlite
-from app.db.sql import Step, Steps
+from app.db.sql import Step, Steps, selecting
 from app.telemetry import counters
 from tests.db import raw
 from tests.db.small_steps import COUNT_MODULES, Broken, adding, counting, sql, with_database
@@ -416,6 +416,26 @@ def test_a_missing_or_damaged_file_is_unavailable(
             with pytest.raises(DatabaseUnavailable, match="nothing was changed") as refused:
                 await operation
             assert str(refused.value.__cause__) == cause
+
+    with_database(database_url, use, loop_read_ms=loop_read_ms)
+
+
+@pytest.mark.parametrize("loop_read_ms", [0, NEVER], ids=["in threads", "on the loop"])
+def test_a_page_that_is_damaged_after_the_first_read_is_unavailable(
+    database_url: str, loop_read_ms: int
+) -> None:
+    """The connection has read the header and the schema already."""
+
+    async def use(db: Database) -> None:
+        assert await db.read(counting()) == 0
+        with sqlite_path(database_url).open("r+b") as file:
+            [[page_size]] = raw.run(database_url, "PRAGMA page_size")
+            length = file.seek(0, 2)
+            file.seek(page_size)
+            file.write(b"?" * (length - page_size))
+        with pytest.raises(DatabaseUnavailable, match="nothing was changed") as refused:
+            await db.read(selecting(sql("SELECT count(*) FROM client")))
+        assert str(refused.value.__cause__) == "database disk image is malformed"
 
     with_database(database_url, use, loop_read_ms=loop_read_ms)
 
