@@ -84,6 +84,31 @@ def test_a_statement_without_a_value_for_each_parameter_does_not_run(database_ur
     assert modules(database_url) == []
 
 
+@pytest.mark.parametrize("method", ["read", "write"])
+@pytest.mark.parametrize("loop_read_ms", [60_000, 0], ids=["on the loop", "in a thread"])
+def test_a_failed_statement_closes_its_steps(database_url: str, method: str, loop_read_ms: int) -> None:
+    """What the steps opened is closed before the caller receives the error."""
+    closed: list[str] = []
+
+    def opening(name: str, statement: Statement) -> Steps[None]:
+        try:
+            yield COUNT_MODULES, {}
+            yield statement, {}
+        finally:
+            closed.append(name)
+
+    async def use(db: Database) -> None:
+        missing = opening("a missing value", sql("SELECT count(*) FROM module WHERE name = :name"))
+        with pytest.raises(MissingParameter):
+            await getattr(db, method)(missing)
+        wrong = opening("a wrong statement", sql("SELECT nonsense FROM module"))
+        with pytest.raises(Exception, match="nonsense"):
+            await getattr(db, method)(wrong)
+        assert closed == ["a missing value", "a wrong statement"]
+
+    with_database(database_url, use, loop_read_ms=loop_read_ms)
+
+
 @pytest.mark.once_on_postgresql
 @pytest.mark.parametrize("loop_read_ms", [5, 0], ids=["on the loop", "in a thread"])
 def test_a_read_sees_one_snapshot_while_a_write_commits(database_url: str, loop_read_ms: int) -> None:
