@@ -186,6 +186,19 @@ def test_each_file_that_an_address_names_has_to_be_readable(name: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("url", "names"),
+    [
+        ("postgresql://care:a@one,two:6000/care", ["one:5432", "two:6000"]),
+        ("postgresql://[::1],[::2]:6000/care", ["[::1]:5432", "[::2]:6000"]),
+        ("postgresql:///care?host=/run/one&host=/run/two", ["/run/two"]),  # asyncpg uses the last one too
+        ("postgresql:///care", ["the default host"]),
+    ],
+)
+def test_each_host_has_the_name_that_errors_and_logs_show(url: str, names: list[str]) -> None:
+    assert [name for name, _ in addresses_of(url)] == names
+
+
+@pytest.mark.parametrize(
     ("are_away", "raised"), [([True, False], DatabaseAway), ([False, False], DatabaseError)]
 )
 def test_the_database_is_away_if_one_of_its_hosts_is(are_away: list[bool], raised: type[Exception]) -> None:
