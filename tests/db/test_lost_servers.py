@@ -117,6 +117,26 @@ def test_a_cancelled_attempt_leaves_no_connection(database_url: str, monkeypatch
     assert asyncio.run(use())
 
 
+def test_a_cancelled_start_leaves_no_connection(database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    connections: asyncio.Queue[Any] = asyncio.Queue()
+
+    async def leads_through_pooler(connection: Any) -> bool:
+        connections.put_nowait(connection._con)
+        await asyncio.Event().wait()
+        return False
+
+    monkeypatch.setattr("app.db.drivers.connections.leads_through_pooler", leads_through_pooler)
+
+    async def use() -> bool:
+        opening = asyncio.create_task(open_database(database_url))
+        connection = await connections.get()
+        opening.cancel()
+        await asyncio.wait([opening])
+        return bool(connection.is_closed())
+
+    assert asyncio.run(use())
+
+
 def test_a_host_that_can_be_identified_is_used_beside_one_that_cannot(database_url: str) -> None:
     async def use() -> list[str]:
         found, used = [await connect_to_host("one", database_url, PATIENCE) for _ in range(2)], []
