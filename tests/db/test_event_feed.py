@@ -308,3 +308,30 @@ def test_the_feed_waits_for_a_database_that_cannot_be_reached(url: str) -> None:
 
     with pytest.raises(DatabaseUnavailable):
         asyncio.run(follow_postgres(Primary(dead).connect, lambda parties: None))
+
+
+@pytest.mark.parametrize("kind", ["postgresql"], indirect=True)
+def test_the_feed_fails_when_the_server_does_not_respond(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The connection stays open, but no notification arrives any more."""
+    monkeypatch.setattr("app.db.drivers.event_feed.CHECK_SECONDS", 0.2)
+    connections: list[Any] = []
+
+    async def run() -> bool:
+        db: Any = await open_database(url)
+
+        async def connect(**options: Any) -> Any:
+            connections.append(await db.primary.connect(**options))
+            return connections[-1]
+
+        def silence(parties: object) -> None:
+            connections[-1]._transport.pause_reading()
+
+        feed = asyncio.ensure_future(follow_postgres(connect, silence))
+        await asyncio.wait([feed], timeout=TIMEOUT / 5)
+        has_failed = feed.done() and isinstance(feed.exception(), TimeoutError)
+        feed.cancel()
+        await asyncio.wait([feed])
+        await db.close()
+        return has_failed and connections[-1].is_closed()
+
+    assert asyncio.run(run())
