@@ -113,7 +113,8 @@ def warn(comparison: Comparison) -> None:
 
 def lines_of(compared: CallResult, shows_values: bool) -> Iterator[str]:
     call = compared.call
-    who = (call.role or "anonymous").lower() + (f" {call.user}" if shows_values and call.user else "")
+    named = f" {printable(call.user)}" if shows_values and call.user else ""
+    who = (call.role or "anonymous").lower() + named
     yield f"line {call.line}: {call.method} {call.path} ({who})"
     if compared.outcome is Outcome.FAILED:
         yield f"  not compared: {compared.reason}"

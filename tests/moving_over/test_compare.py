@@ -164,12 +164,19 @@ def test_the_option_json_prints_one_object(pair: ServicePair, options: tuple[str
 
 def test_a_user_is_named_with_values_only(pair: ServicePair) -> None:
     pair.start(Response(), Response(404))
-    calls = [{"path": PATH, "userName": "caregiver-2"}, {"path": PATH, "role": "NOBODY"}]
+    calls = [
+        {"path": PATH, "userName": "caregiver-2"}, {"path": PATH, "role": "NOBODY"},
+        {"path": PATH, "role": "NOBODY", "userName": "\x1b[2J"},
+    ]  # fmt: skip
 
-    shown = [printed(pair.compare(*options, calls=calls))[1][:4:2] for options in ((), ("--values",))]
+    shown = [printed(pair.compare(*options, calls=calls))[1][:6:2] for options in ((), ("--values",))]
 
-    nobody = f"line 2: GET {PATH} (anonymous)"
-    assert shown == [[FIRST, nobody], [f"line 1: GET {PATH} (caregiver caregiver-2)", nobody]]
+    lines = [f"line {number}: GET {PATH}" for number in (1, 2, 3)]
+    users = (
+        ("caregiver", "anonymous", "anonymous"),
+        ("caregiver caregiver-2", "anonymous", r"anonymous \u001b[2J"),
+    )
+    assert shown == [[f"{line} ({user})" for line, user in zip(lines, of, strict=True)] for of in users]
 
 
 def test_another_header_is_compared_on_request(pair: ServicePair) -> None:
