@@ -84,11 +84,13 @@ def test_a_turn_that_comes_to_a_cancelled_operation_passes_on() -> None:
 
     async def main() -> None:
         await turns.acquire()
-        waiting = asyncio.create_task(turns.acquire())
+        waiting, behind = (asyncio.create_task(turns.acquire()) for _ in range(2))
         await asyncio.sleep(0)
         turns.release()
         waiting.cancel()
         await asyncio.gather(waiting, return_exceptions=True)
+        assert await behind
+        turns.release()
 
     run(main)
 

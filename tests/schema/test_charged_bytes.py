@@ -76,8 +76,11 @@ def test_a_change_over_a_websocket_is_not_rejected_for_it_either(limited: Gatewa
     assert left_of(limited) < 0
 
 
-def test_a_legacy_path_charges_the_same(limited: Gateway) -> None:
-    response = limited.as_client(1).get("/gateway/profile/client/session?time-state=RUNNING&size=1")
+@pytest.mark.parametrize("method", ["GET", "HEAD"])
+def test_a_legacy_path_charges_the_same(limited: Gateway, method: str) -> None:
+    """For a HEAD too, whose body is made and not sent."""
+    path = "/gateway/profile/client/session?time-state=RUNNING&size=1"
+    response = limited.as_client(1).request(method, path)
 
     assert (response.status_code, left(response)) == (200, POINTS - 55 - KIB)
 

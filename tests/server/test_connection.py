@@ -194,19 +194,29 @@ def test_a_shutdown_completes_the_requests_of_a_connection(count: int) -> None:
     assert (statuses, closing, calls[-1]) == ([200] * count, 1, "close")
 
 
-@pytest.mark.parametrize("ends", [True, False])
-def test_a_request_that_ends_its_connection_is_the_last_one(ends: bool) -> None:
-    """Also if the process ends meanwhile."""
+KEPT = WAITS[:-2].replace(b"1.1", b"1.0") + b"connection: keep-alive\r\n\r\n"
+LAST = {  # the requests, whether the process ends meanwhile, and how many get a response
+    "connection: close": ([WAITS[:-2] + b"connection: close\r\n\r\n", REQUEST], False, 1),
+    "and the process ends": ([WAITS[:-2] + b"connection: close\r\n\r\n", REQUEST], True, 1),
+    "HTTP/1.0": ([KEPT, REQUEST], False, 1),
+    "the second one in a process that ends": ([WAITS, REQUEST, REQUEST], True, 2),
+}
 
-    async def main() -> tuple[list[int], list[str]]:
+
+@pytest.mark.parametrize("case", LAST)
+def test_a_request_that_ends_its_connection_is_the_last_one(case: str) -> None:
+    """The application does not receive the next one, which would get no response."""
+    requests, ends, answered = LAST[case]
+
+    async def main() -> tuple[list[int], list[str], int]:
         one = Connection()
-        await one.receive(WAITS[:-2] + b"connection: close\r\n\r\n", REQUEST)
+        await one.receive(*requests)
         if ends:
             one.protocol.shutdown()
         await one.release()
-        return one.statuses, one.calls[-1:]
+        return one.statuses, one.calls[-1:], len(one.scopes)
 
-    assert run(main) == ([200], ["close"])
+    assert run(main) == ([200] * answered, ["close"], answered)
 
 
 def test_a_request_that_begins_during_shutdown_has_the_timeout(monkeypatch: pytest.MonkeyPatch) -> None:
