@@ -18,6 +18,7 @@ from app.auth.keys import (
     KEY_SET_PAUSE,
     KEY_SET_SECONDS,
     MAX_WAITING,
+    Key,
     KeySet,
     Source,
 )
@@ -393,25 +394,33 @@ def test_a_request_that_leaves_makes_room_for_one_that_waits_for_a_key() -> None
     assert asyncio.run(wait_for_keys()) == (True, 0)
 
 
+@pytest.mark.parametrize("is_read", [False, True], ids=["unreadable", "invalid"])
 @pytest.mark.parametrize(
     "fault", [KeysUnreadable("no file", "make one"), RuntimeError()], ids=["known", "other"]
 )
-def test_keys_stay_in_use_and_count_as_failing_until_they_can_be_read(fault: Exception) -> None:
+def test_keys_stay_in_use_and_count_as_failing_until_they_can_be_read(
+    fault: Exception, is_read: bool
+) -> None:
     faults: list[Exception] = []
 
     def load() -> bytes:
+        if faults and not is_read:
+            raise faults[0]
+        return b"invalid" if faults else b"keys"
+
+    def parse(text: bytes) -> list[Key]:
         if faults:
-            raise faults.pop()
-        return b"keys"
+            raise faults[0]
+        return []
 
     async def read() -> list[tuple[int, bool]]:
-        read_keys, states = KeySet(Source(load, lambda _: [], KEY_FILE_SECONDS)), []
+        read_keys, states = KeySet(Source(load, parse, KEY_FILE_SECONDS)), []
         ticks, before = Ticks(read_keys), read_keys.keys
-        for given in ([fault], []):
-            faults.extend(given)
+        for given in ([fault], [fault], []):
+            faults[:] = given
             ticks.pass_(KEY_FILE_SECONDS + 1)
             await read_keys.refresh()
             states.append((read_keys.keys is before, read_keys.is_failing))
         return states
 
-    assert asyncio.run(read()) == [(True, True), (True, False)]
+    assert asyncio.run(read()) == [(True, True), (True, True), (True, False)]

@@ -230,6 +230,23 @@ def test_a_late_failure_does_not_undo_a_later_success(with_webhook: Care, receiv
     assert with_webhook.deliveries()[0] == delivered
 
 
+def test_an_attempt_that_was_begun_before_a_retry_by_an_operator_does_not_delay_it(
+    with_webhook: Care, receiver: Receiver
+) -> None:
+    url = with_webhook.settings.database
+    receiver.answers = [500]
+    with_webhook.add_event("SUBMITTED")
+    with_webhook.dispatch(BEFORE)
+    (late,) = run_write(url, counting_attempts(BEFORE + HOUR, 1, [1]))
+    run_write(url, updating(RETRY_DELIVERIES, NOW, 1, [1]))
+    due = with_webhook.rows("SELECT state, attempts, next_date FROM delivery")
+
+    run_write(url, storing_outcome(late, PostResult("500"), BEFORE + HOUR))
+
+    assert due[0][:2] == ("WAITING", 0)
+    assert with_webhook.rows("SELECT state, attempts, next_date FROM delivery") == due
+
+
 def test_a_delivery_whose_state_has_changed_since_it_was_found_stays(
     with_webhook: Care, receiver: Receiver
 ) -> None:

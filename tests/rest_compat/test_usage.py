@@ -389,14 +389,18 @@ def moment(text: str) -> datetime:
     return datetime.fromisoformat(f"2026-11-21T{text}+00:00")
 
 
-def written_at(settings: Settings, began: str, *moments: str) -> list[tuple[str, list[int]]]:
+def written_at(
+    settings: Settings, began: str, *moments: str, with_calls: bool = False
+) -> list[tuple[str, list[int]]]:
     """The minutes after writes at these moments by a process that began then."""
     clock = iter(map(moment, (began, *moments)))
 
     async def write() -> None:
         db = await open_database(settings.database)
         usage = Usage(db, lambda: next(clock))
-        for _ in moments:
+        for each in moments:
+            if with_calls:
+                usage.add(LIST, "CLIENT", "one", moment(each))
             await usage.write()
         await db.close()
 
@@ -410,6 +414,14 @@ def test_a_minute_counts_when_it_was_counted_from_beginning_to_end(settings: Set
         ("2026-11-21T09", [58, 59]),
         ("2026-11-21T10", [0]),
     ]
+
+
+def test_a_minute_that_a_process_did_not_begin_is_not_complete_after_a_write_of_its_calls(
+    settings: Settings,
+) -> None:
+    moments = ("09:57:44", "09:58:01", "09:59:00")
+
+    assert written_at(settings, "09:57:40", *moments, with_calls=True) == [("2026-11-21T09", [58])]
 
 
 def test_the_minutes_of_processes_add_up_and_a_killed_one_leaves_a_gap(settings: Settings) -> None:

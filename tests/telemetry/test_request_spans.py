@@ -1,5 +1,6 @@
 """A request, its GraphQL operation and its statements have spans in the caller's trace, without values."""
 
+import asyncio
 import json
 from pathlib import Path
 
@@ -23,6 +24,7 @@ from tests.telemetry.spans import (
     EXPORTER,
     TRACE,
     TRACEPARENT,
+    TRACING,
     a_request,
     a_span,
     database_of,
@@ -145,6 +147,23 @@ def test_a_request_span_has_the_route_and_no_input(
     traced.as_caregiver(1).request(method, path, headers=ID | (origin if method == "OPTIONS" else {}))
 
     assert finished()[-1] == a_span(span, "SERVER", None, attributes)
+
+
+@ON_SQLITE
+@pytest.mark.parametrize("end", [RuntimeError, asyncio.CancelledError])
+def test_a_request_without_a_response_has_a_span_with_an_error(
+    traced: Gateway, end: type[BaseException]
+) -> None:
+    """After a fault, or at the end of a shutdown."""
+    scope = {
+        "type": "http", "method": "GET", "http_version": "1.1", "scheme": "http", "headers": [], "state": {}
+    }  # fmt: skip
+
+    with pytest.raises(end), TRACING.request_span(scope, "/graphql"):
+        raise end
+
+    [span] = finished()
+    assert (span["status"][0], span["attributes"]["http.response.status_code"]) == ("ERROR", 500)
 
 
 @ON_SQLITE
