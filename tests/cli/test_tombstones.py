@@ -5,13 +5,14 @@ import asyncio
 import sqlite3
 import uuid
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import AbstractContextManager, closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
 
+from app.cli import restore
 from app.cli.restore import applying, switching_again
 from app.db.admin.accounts import switching_account
 from app.db.admin.sequences import skipping_ids
@@ -94,6 +95,25 @@ def test_a_file_never_loses_a_person(command: Command, other_url: str, tmp_path:
     assert content == file.read_bytes()
     assert file.stat().st_mode & 0o777 == 0o600
     assert not list(tmp_path.glob("*.part"))
+
+
+@starting_with(a_world)
+@pytest.mark.sqlite_only
+def test_a_person_whom_another_command_saves_just_before_stays(
+    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file, replacing = tmp_path / "tombstones", restore.replacing
+    erase_and_disable(command)
+    other = f"client\t77\terased\t{NOW_TEXT}\n"
+
+    def replacing_afterwards(target: Path) -> AbstractContextManager[Path]:
+        target.write_text(other)
+        return replacing(target)
+
+    monkeypatch.setattr(restore, "replacing", replacing_afterwards)
+    assert command("tombstones", "save", str(file)).exit_code == 0
+
+    assert words_of(file) == [*SAVED, ["client", "77", "erased"]]
 
 
 @starting_with(a_world)

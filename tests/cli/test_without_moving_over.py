@@ -52,3 +52,13 @@ def test_a_command_of_the_package_is_rejected() -> None:
 
 def test_a_recording_is_rejected(tmp_path: Path) -> None:
     assert run("import", str(tmp_path)) == (2, "", f"care-gateway: {NOT_INSTALLED}\n")
+
+
+def test_a_part_of_the_package_that_is_missing_is_named() -> None:
+    """That is a damaged installation: without the package, the command would say so."""
+    missing = "moving_over.tokens"
+
+    code, _, errors = run("legacy", "record", missing=missing)
+
+    assert code != 0
+    assert errors.splitlines()[-1] == f"ModuleNotFoundError: No module named {missing!r}"
