@@ -301,9 +301,7 @@ class Settings(BaseSettings):
 
     @property
     def retention(self) -> Retention:
-        return Retention(
-            self.retention_events, self.retention_deliveries, self.retention_drafts, self.retention_audit
-        )
+        return Retention(*(getattr(self, f"retention_{kind}") for kind in Retention._fields))
 
     @property
     def retry_window(self) -> timedelta | None:

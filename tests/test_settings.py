@@ -321,6 +321,13 @@ def test_a_notice_page_may_have_any_address(monkeypatch: pytest.MonkeyPatch) -> 
         assert read_settings().legacy_notice == page
 
 
+def test_each_kind_of_rows_is_kept_for_its_own_period(monkeypatch: pytest.MonkeyPatch) -> None:
+    for number, kind in enumerate(("EVENTS", "DELIVERIES", "DRAFTS", "AUDIT"), 100):
+        monkeypatch.setenv(f"CARE_RETENTION_{kind}", str(number))
+
+    assert read_settings().retention == Retention(events=100, deliveries=101, drafts=102, audit=103)
+
+
 def test_a_period_of_retention_ends_at_midnight_in_utc_in_every_zone() -> None:
     moment = datetime(2027, 1, 31, 1, 30, 7, 5, tzinfo=timezone(timedelta(hours=2)))
 
