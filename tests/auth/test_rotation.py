@@ -14,7 +14,7 @@ from app.auth.authenticator import ACCOUNT_CACHE_SECONDS
 from app.auth.keys import KEY_FILE_SECONDS, Key, KeySet, Source
 from tests import keys
 from tests.auth.conftest import Opening
-from tests.auth.issuer import jwk, key_set, ticks_of
+from tests.auth.issuer import Ticks, jwk, key_set, ticks_of
 from tests.auth.signing import BAD, CAREGIVER_1, assert_refused, caregiver, ec_key, me, signed
 from tests.auth.test_accounts import after
 from tests.callers import Gateway
@@ -147,7 +147,7 @@ def test_a_request_waits_for_a_reload_only_if_its_keys_may_be_withdrawn(
         return b""
 
     one = KeySet(Source(load, lambda _: [], *times))
-    one.ticks = lambda: one.read_at + age
+    Ticks(one).pass_(age)
     one.is_failing = has_failed
 
     async def refresh() -> tuple[bool, bool]:
