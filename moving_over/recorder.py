@@ -20,6 +20,7 @@ from app.db.tables import AssignmentStatus, TimeState
 from app.http.paths import ASSIGNMENTS, SESSIONS
 from app.telemetry.wording import counted
 from moving_over import LegacyMigrationError
+from moving_over.body_diff import printable
 from moving_over.http_client import Address, Connection, RequestFailed, Unreachable, requested_pause
 from moving_over.pages import id_in, read_json
 from moving_over.recorded_calls import INDEX
@@ -215,7 +216,7 @@ class Caller:
                     reason = f"the response {error}"
             elif response.status < 500 and response.status != 429:
                 break
-        raise Failed(f"{name_of(self.token.role, self.token.user)}: {path}: {reason}")
+        raise Failed(f"{printable(name_of(self.token.role, self.token.user))}: {path}: {reason}")
 
     def write(self, body: bytes) -> str:
         name = f"{next(self.numbers):06}.json"

@@ -123,7 +123,6 @@ def test_a_missing_account_is_rejected(command: Command, name: str, who: tuple[s
 def test_a_reader_that_leaves_is_no_error(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     """For example `care-gateway account list | head -1`."""
     add_both(command)
-
     errors = []
 
     def write_to_closed_pipe(message: object = None, err: bool = False) -> None:

@@ -99,7 +99,7 @@ def test_a_file_never_loses_a_person(command: Command, other_url: str, tmp_path:
 
 @starting_with(a_world)
 @pytest.mark.sqlite_only
-def test_a_person_whom_another_command_saves_just_before_stays(
+def test_a_tombstone_that_another_command_saves_just_before_stays(
     command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file, replacing = tmp_path / "tombstones", restore.replacing

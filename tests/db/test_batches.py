@@ -325,27 +325,6 @@ def test_a_change_that_no_batch_takes_in_time_was_not_made(database_url: str) ->
 DONE = Statement(select(NUMBER, literal_column("1")))
 
 
-@pytest.mark.parametrize(
-    ("is_change", "raised"), [(True, OutcomeUnknown), (False, DatabaseUnavailable)], ids=["change", "read"]
-)
-def test_a_change_that_a_batch_does_not_complete_in_time_may_be_made(
-    database_url: str, is_change: bool, raised: type[Exception]
-) -> None:
-    async def test(db: Any, sent: list[str]) -> None:
-        turns = FairTurns(0)
-        item = BatchItem(DONE, is_change=is_change)
-        waiting = asyncio.create_task(turns.acquire(item))
-        await asyncio.sleep(0)
-        assert turns.take(DONE, 1) == [item]
-        item.time_out()
-
-        with pytest.raises(DatabaseUnavailable) as rejected:
-            await waiting
-        assert rejected.type is raised
-
-    with_one_connection(database_url, test)
-
-
 def changing_at_once() -> Steps[int]:
     return len((yield FastPath(DONE, DONE, {"caregiver": 1})))
 

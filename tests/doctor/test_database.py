@@ -167,13 +167,11 @@ def test_each_host_of_the_database_is_reported(diagnose: Diagnose, settings: Set
     single = with_hosts(settings.database, f"127.0.0.1:{own}")
 
     found = [
-        [(verdict, message[: len(dead) + 1]) for verdict, message in diagnose("hosts", database_url=url)]
+        [(verdict, message.partition(" ")[0]) for verdict, message in diagnose("hosts", database_url=url)]
         for url in (both, down, gone, lone, single)
     ]
 
-    up = ("ok", f"127.0.0.1:{own} (timeline"[: len(dead) + 1])
-    lost = ("warning", f"{dead} ")
-    other = ("ok", f"localhost:{own} (timeline"[: len(dead) + 1])
+    up, lost, other = ("ok", f"127.0.0.1:{own}"), ("warning", dead), ("ok", f"localhost:{own}")
     assert found == [[up, other], [lost, up], [lost] * 2, [], [up]]
 
 

@@ -8,6 +8,7 @@ import pytest
 from moving_over.recorder import INDEX
 from tests import keys
 from tests.moving_over.moves import Move
+from tests.moving_over.recordings import PATHS
 from tests.moving_over.services import Request, Response, fake_service
 
 pytestmark = pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
@@ -65,6 +66,16 @@ def test_a_lasting_failure_is_reported_with_user_and_call_and_can_be_continued(m
     assert (continued.exit_code, continued.stdout) == (0, f"12 responses for 4 users, in {move.folder}/r\n")
     assert len(move.old.requests) == before + 6  # those of the last complete user again
     assert move.run("import", str(move.folder / "r")).stdout == ROWS
+
+
+def test_the_user_of_a_failure_is_printed_without_control_characters(move: Move) -> None:
+    file = move.folder / "caregivers"
+    file.write_text(f"\x1b[2J {keys.token('CAREGIVER', 'caregiver-1')}")
+    with move.old.misbehaving("sends 502"):
+        failed = move.record_to("r", "--caregivers", str(file), "--attempts", "1")
+
+    call = f"{PATHS['caregiver']}?time-state=FUTURE&page=0&size=100"
+    assert f"care-gateway: caregiver \\u001b[2J: {call}: status 502" in failed.stderr.splitlines()
 
 
 def test_a_recording_whose_first_list_changed_can_be_continued(move: Move) -> None:

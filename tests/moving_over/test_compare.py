@@ -11,7 +11,7 @@ import pytest
 from moving_over.body_diff import read_masks
 from moving_over.comparison import Comparison, Outcome, Service
 from moving_over.http_client import read_address
-from moving_over.recorded_calls import Call
+from moving_over.recorded_calls import NO_ROLE, Call
 from tests.moving_over.services import (
     BUSY,
     JSON,
@@ -165,9 +165,10 @@ def test_the_option_json_prints_one_object(pair: ServicePair, options: tuple[str
 def test_a_user_is_named_with_values_only(pair: ServicePair) -> None:
     pair.start(Response(), Response(404))
     calls = [
-        {"path": PATH, "userName": "caregiver-2"}, {"path": PATH, "role": "NOBODY"},
-        {"path": PATH, "role": "NOBODY", "userName": "\x1b[2J"},
-    ]  # fmt: skip
+        {"path": PATH, "userName": "caregiver-2"},
+        {"path": PATH, "role": NO_ROLE},
+        {"path": PATH, "role": NO_ROLE, "userName": "\x1b[2J"},
+    ]
 
     shown = [printed(pair.compare(*options, calls=calls))[1][:6:2] for options in ((), ("--values",))]
 

@@ -9,7 +9,7 @@ import pytest
 from app.care.context import Role
 from moving_over import LegacyMigrationError
 from moving_over.http_client import read_address
-from moving_over.recorded_calls import read_calls
+from moving_over.recorded_calls import NO_ROLE, read_calls
 from moving_over.tokens import read_tokens
 from tests import keys, pages
 from tests.cli.test_arguments import error_of
@@ -100,7 +100,7 @@ READ: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
         {"path": PATH, "method": None, "headers": None, "status": None, "body": None},
         {"method": "GET", "headers": {}, "status": 200, "body": None, "role": "CAREGIVER"},
     ),
-    "without a token": ({"path": PATH, "role": "NOBODY"}, {"role": None}),
+    "without a token": ({"path": PATH, "role": NO_ROLE}, {"role": None}),
     **{
         f"{role} on any path": ({"path": "/x", "role": role}, {"role": role})
         for role in ("CAREGIVER", "CLIENT")
