@@ -12,6 +12,7 @@ from app.care.context import Role, Viewer
 from app.care.errors import TooManyListening
 from app.db.drivers.event_feed import Notify, Parties
 from app.events.notifications import Notifier
+from app.telemetry import counters
 from app.telemetry.logs import REQUEST_ID
 from tests.patience import PATIENCE
 
@@ -106,6 +107,8 @@ def test_the_event_log_is_not_followed_for_the_request_of_the_first_subscription
 def test_the_subscriptions_of_a_viewer_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(app.events.notifications, "MAX_LISTENERS", 2)
 
+    counted = counters.limits["subscriptions of a viewer"]
+
     async def run() -> list[Any]:
         notifier = Notifier(follow_nothing)
         with notifier.listener(CAREGIVER):
@@ -120,6 +123,7 @@ def test_the_subscriptions_of_a_viewer_are_limited(monkeypatch: pytest.MonkeyPat
         "there are 2 subscriptions already, and no more are allowed",
         {CAREGIVER: 2, CLIENT: 1},
     ]
+    assert counters.limits["subscriptions of a viewer"] == counted + 1
 
 
 def test_following_restarts_after_an_error(
