@@ -64,7 +64,7 @@ def read_address(text: str) -> Address:
     except ValueError:
         raise LegacyMigrationError(NO_ADDRESS) from None
     is_plain = not (url.query or url.fragment or url.username or url.password) and is_visible_ascii(url.path)
-    if url.scheme not in ("http", "https") or not url.hostname or not is_plain:
+    if url.scheme not in ("http", "https") or not url.hostname or port == 0 or not is_plain:
         raise LegacyMigrationError(NO_ADDRESS)
     is_secure = url.scheme == "https"
     return Address(text, is_secure, url.hostname, port or (443 if is_secure else 80), url.path.rstrip("/"))

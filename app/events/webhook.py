@@ -98,7 +98,7 @@ def read_url(text: str) -> tuple[SplitResult, int]:
         raise SettingsError(BAD_URL) from None
     is_plain = text.isascii() and text.isprintable() and " " not in text
     is_safe = url.scheme == "https" or (url.scheme == "http" and is_loopback(url.hostname))
-    if not (is_plain and is_safe and url.hostname) or "@" in url.netloc or url.fragment:
+    if not (is_plain and is_safe and url.hostname) or "@" in url.netloc or url.fragment or port == 0:
         raise SettingsError(BAD_URL)
     return url, port or {"https": 443, "http": 80}[url.scheme]
 

@@ -51,6 +51,7 @@ def test_a_safe_address_is_accepted(url: str) -> None:
         "https://",
         "https:///hooks",
         "https://example.test:port/",
+        "https://example.test:0/",
         "https://example.test:99999/",
         "https://mara:hunter2@example.test/",
         "https://:hunter2@example.test/",

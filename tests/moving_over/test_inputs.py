@@ -183,6 +183,7 @@ def test_a_response_file_is_found_from_a_relative_folder_and_through_a_link(
         "https://:b@care.example.test",
         "https://care.example.test?a=1",
         "https://care.example.test/#a",
+        "https://care.example.test:0",
         "https://care.example.test:99999",
         "https://[::1/gateway",
         "https://care.example.test/a b",
