@@ -2,6 +2,7 @@
 
 import pytest
 
+from app.db.drivers.interface import DatabaseUnavailable
 from app.db.sql import Bulk, Steps, Together, repeatable
 from app.events.outbox import remind
 from app.telemetry.tracing.database import attributes_of, connection_attributes, summary_of
@@ -53,6 +54,26 @@ def test_an_unavailable_database_is_an_error_of_the_request(traced: Gateway, kin
     assert response.status_code == 500
     expected = a_request("POST", "/graphql", 500, response.headers["x-request-id"]) | {"error.type": "500"}
     assert request == a_span("POST /graphql", "SERVER", None, expected, "ERROR")
+
+
+def filling_the_disk(kind: str) -> Steps[None]:
+    if kind == "sqlite":
+        yield sql("PRAGMA max_page_count = 1"), {}  # as many as there are
+        yield sql("CREATE TABLE large AS SELECT zeroblob(1000000) AS content"), {}
+    yield sql("DO $$ BEGIN RAISE SQLSTATE '53100'; END $$"), {}
+
+
+def test_a_statement_on_a_full_disk_has_the_code_of_the_database(traced: Gateway, kind: str) -> None:
+    assert traced.client.portal is not None
+    with pytest.raises(DatabaseUnavailable):
+        traced.client.portal.call(traced.database.write, filling_the_disk(kind))
+
+    *_, statement, change = without_texts(finished())
+    code = {"sqlite": "SQLITE_FULL", "postgresql": "53100"}[kind]
+    assert statement["status"] == ("ERROR", None)
+    assert statement["attributes"]["db.response.status_code"] == code
+    assert statement["attributes"]["error.type"] == code
+    assert change["status"] == ("ERROR", None)
 
 
 def test_statements_of_one_step_are_a_batch(traced: Gateway) -> None:

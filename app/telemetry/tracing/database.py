@@ -99,8 +99,8 @@ class TracedDatabase:
                 span = self.start_span(step, context)
                 try:
                     rows = yield step
-                except GeneratorExit as closed:  # the driver closes the steps after an error, its context
-                    end_failed(span, closed.__context__)
+                except GeneratorExit as closed:
+                    end_failed(span, error_before(closed))
                     raise
                 if not isinstance(step, Together):
                     span.set_attribute("db.response.returned_rows", len(rows))
@@ -128,6 +128,14 @@ def name_of(change: Steps[Any] | Repeatable[Any]) -> str:
     """The function that makes the change."""
     function: Any = change.begin if isinstance(change, Repeatable) else change
     return f"dispatcher {getattr(function, 'func', function).__name__}"
+
+
+def error_before(closed: BaseException | None) -> BaseException | None:
+    """The error after which the driver has closed the steps: the context of the closing, also of the closing
+    of steps that wrap them."""
+    while isinstance(closed, GeneratorExit):
+        closed = closed.__context__
+    return closed
 
 
 def end_failed(span: Span, fault: BaseException | None) -> None:
