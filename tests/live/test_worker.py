@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
+import httpx2
 import pytest
 
 from app.db.admin.migrate import migrate
@@ -16,6 +17,7 @@ from tests.db import raw
 from tests.events.receiver import SECRET, Receiver, receiving
 from tests.factories import a_world, an_assignment
 from tests.live.processes import PATIENCE, Process, run, serving, start
+from tests.ports import free_port
 from tests.schema.listening import insert_event, wait_for
 
 pytestmark = pytest.mark.live
@@ -171,15 +173,23 @@ def test_a_worker_reports_a_missing_database(tmp_path: Path) -> None:
 
 
 @pytest.mark.sqlite_only
-def test_a_worker_exports_its_changes_as_traces(
+def test_a_worker_exports_its_changes_as_traces_and_the_metrics_of_its_webhook(
     care: dict[str, str], receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OTEL_TRACES_EXPORTER", "console")
+    port = str(free_port())
 
-    with running_worker(care) as process:
+    with running_worker(care | {"metrics_port": port}) as process:
         wait_for_requests(receiver, 3)
+        wait_for(lambda: raw.run(care["database_url"], DELIVERIES) == [("DELIVERED", 3)])
+        lines = httpx2.get(f"http://127.0.0.1:{port}/metrics").text.splitlines()
         status, output = stop(process, signal.SIGTERM)
 
     assert status == 0
     changes = ("reminding", "queueing_deliveries", "counting_attempts")
     assert [change for change in changes if f'"name": "dispatcher {change}"' not in output] == []
+    assert {line for line in lines if line.startswith(("care_webhook_configured", "care_delivery_att"))} == {
+        "care_webhook_configured 1.0",
+        'care_delivery_attempts_total{outcome="accepted"} 3.0',
+        'care_delivery_attempts_total{outcome="failed"} 0.0',
+    }

@@ -233,9 +233,11 @@ def test_event_streams_are_counted_and_only_those_with_a_single_result_are_reque
 @ON_SQLITE
 def test_open_websockets_and_event_streams_are_counted(measured: MeasuredGateway) -> None:
     before = measured.numbers()
+    wakeups = measured.client.app_state["notifier"].wakeups
     with listening(measured.as_client(1)) as listener:
-        listener.subscribe(CHANGES)
-        wait_for_subscription(measured)
+        for id in ("1", "2"):
+            listener.subscribe(CHANGES, id)
+        wait_for(lambda: [len(each) for each in wakeups.values()] == [2])
         during = measured.numbers()
     with connected(measured.as_client(1)) as listener:
         listener.send(type="subscribe", id="1", payload={"query": VIEWER})
@@ -257,7 +259,7 @@ def test_open_websockets_and_event_streams_are_counted(measured: MeasuredGateway
         assert grown(before, numbers, "care_websockets_open").get((), 0) == open_sockets
         assert grown(before, numbers, "care_event_streams_open").get((), 0) == open_streams
     assert grown(before, after, "care_event_streams_total") == {(): 1}
-    assert current(during, "care_subscriptions_open") == {(): 1}
+    assert current(during, "care_subscriptions_open") == {(): 2}
     assert grown(before, after, "care_websockets_total") == {(): 2}
     assert grown(before, after, "care_websocket_closes_total") == {
         ("client", "1000"): 1,
@@ -495,9 +497,16 @@ def test_the_state_of_the_process_is_exported(settings: Settings, kind: str) -> 
 
 
 @ON_SQLITE
-def test_a_missing_webhook_is_exported(measured: MeasuredGateway) -> None:
+@pytest.mark.parametrize(("url", "number"), [("", 0), ("http://127.0.0.1:1", 1)])
+def test_a_configured_webhook_is_exported(settings: Settings, url: str, number: int) -> None:
     """An alert about waiting events applies only with a webhook."""
-    assert current(measured.numbers(), "care_webhook_configured") == {(): 0}
+    webhook = {"webhook_url": url, "webhook_secret": SECRET if url else ""}
+    settings = settings.model_copy(update=webhook | {"metrics_port": free_port()})
+
+    with opened(create_app(settings)) as client:
+        numbers = MeasuredGateway(client, settings).numbers()
+
+    assert current(numbers, "care_webhook_configured") == {(): number}
 
 
 @ON_SQLITE
