@@ -324,6 +324,19 @@ def test_three_applications_are_all_named() -> None:
     )
 
 
+@pytest.mark.parametrize("last", [on(16), on(20)])
+def test_an_application_with_two_roles_was_last_used_in_the_later_one(last: datetime) -> None:
+    used = [
+        calls(LIST_CLIENT_SESSIONS, "app", 5, on(18)),
+        calls(LIST_CLIENT_SESSIONS, "app", 1, last, "CLIENT"),
+    ]
+
+    [part] = report_on(used).parts
+
+    assert part.last_use == max(last, on(18))
+    assert part.verdict == f"still 1 application: app (6 requests, last on {part.last_use:%Y-%m-%d})"
+
+
 def test_a_call_that_was_turned_away_is_a_use() -> None:
     """Its token was not verified, so it may be that of a person."""
     [part] = report_on([calls(LIST_CLIENT_SESSIONS, "unknown", 5, AT, "UNKNOWN")]).parts
@@ -340,6 +353,7 @@ def test_the_report_as_json(command: Command, settings: Settings, now: datetime)
     used = [
         calls(ASSIGN_HOMEWORK, "cron", 2, now),
         calls(ASSIGN_HOMEWORK, "cron", 4, now - 8 * DAY),
+        calls(ASSIGN_HOMEWORK, "new-app", 1, now),
         calls(ASSIGN_HOMEWORK, "unknown", 5, now, role=""),
     ]
     run_write(settings.database, storing_usage(used, days_since(now, 20)))
@@ -370,18 +384,15 @@ def test_the_report_as_json(command: Command, settings: Settings, now: datetime)
             {
                 "path": ASSIGN_HOMEWORK,
                 "state": "USED",
-                "verdict": f"still 1 application: cron (2 requests, last on {day_of(now)}) "
+                "verdict": f"still 2 applications: cron (2 requests, last on {day_of(now)}), "
+                f"new-app (1 request, last on {day_of(now)}) "
                 "(5 refused, without a valid token or an account)",
                 "lastUse": moment,
                 "refused": 5,
                 "applications": [
-                    {
-                        "application": "cron",
-                        "role": "CAREGIVER",
-                        "requests": 2,
-                        "before": 4,
-                        "lastUse": moment,
-                    }
+                    {"application": application, "role": "CAREGIVER", "requests": requests}
+                    | {"before": before, "lastUse": moment}
+                    for application, requests, before in (("cron", 2, 4), ("new-app", 1, 0))
                 ],
             },
         ],
