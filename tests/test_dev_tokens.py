@@ -2,6 +2,7 @@
 
 import errno
 import os
+import time
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,16 @@ from cryptography.hazmat.primitives.serialization import (
 )
 
 from app.auth.keys import open_keys
-from app.dev.tokens import KEY_FILE, has_own_keys, is_local, mint_token, private_key, public_key
+from app.auth.tokens import unverified_claims
+from app.dev.tokens import (
+    KEY_FILE,
+    demo_tokens,
+    has_own_keys,
+    is_local,
+    mint_token,
+    private_key,
+    public_key,
+)
 from app.main import keys_for
 from app.settings import Environment, Settings, SettingsError
 from tests import keys
@@ -143,6 +153,16 @@ def test_only_a_visitor_on_the_same_machine_is_local(
 ) -> None:
     """A proxy connects to a Unix socket too, so its visitors may be anyone."""
     assert is_local({"type": "http", "client": client, "headers": headers}) is expected
+
+
+def test_demo_tokens_are_valid_for_24_hours(tmp_path: Path) -> None:
+    """Also in a time zone that is not UTC."""
+    earliest = int(time.time()) + 24 * 3600
+    tokens = demo_tokens(in_development(tmp_path))
+    latest = int(time.time()) + 24 * 3600
+
+    expiries = [unverified_claims(token)["exp"] for token in tokens.values()]
+    assert [earliest <= expiry <= latest for expiry in expiries] == [True, True]
 
 
 def test_a_folder_that_cannot_be_created_is_reported(tmp_path: Path) -> None:

@@ -198,6 +198,12 @@ def test_a_listed_request_shows_no_element_of_the_caller(demo: Gateway) -> None:
     assert "<i>" not in demo.as_anonymous().get("/requests", headers=LOCAL).text
 
 
+def test_a_listed_request_shows_braces_as_they_are(demo: Gateway) -> None:
+    demo.as_anonymous().get("/gateway/{{kept}}?{{rows}}")
+
+    assert rows(demo)[0][0] == "GET /gateway/{{kept}}?{{rows}}"
+
+
 def test_a_request_without_a_response_yet_is_listed_without_a_status_and_time() -> None:
     recent = RecentRequests(lambda: NOW, most=2)
     recent.requests.extend(RecentRequest(NOW, "GET", path) for path in ("/1", "/2", "/3"))
