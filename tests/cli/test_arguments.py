@@ -117,6 +117,21 @@ def test_a_fault_of_the_system_is_one_line(
     assert (result.exit_code, result.output) == (2, f"care-gateway: {message}\n")
 
 
+def test_a_command_ends_silently_if_the_reader_of_its_output_has_left(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As in `care-gateway audit list | head`."""
+
+    def fail(work: Coroutine[Any, Any, Any]) -> None:
+        work.close()
+        raise BrokenPipeError(errno.EPIPE, "Broken pipe")
+
+    monkeypatch.setattr("asyncio.run", fail)
+    result = CliRunner().invoke(main, ["account", "list"])
+
+    assert (result.exit_code, result.output) == (1, "")
+
+
 @pytest.mark.parametrize(
     ("fault", "output"),
     [(OSError(errno.EIO, "Input/output error"), "Input/output error\n"), (KeyboardInterrupt(), "aborted\n")],
