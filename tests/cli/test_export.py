@@ -2,6 +2,8 @@
 formulas (docs/own-data.md). tests/cli/golden has one complete export of each format."""
 
 import csv
+import os
+import tempfile
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -291,3 +293,25 @@ def test_an_output_file_that_cannot_be_written_is_reported(
 
     assert_rejected(rejected, f"{file} cannot be written: No such file or directory")
     assert [one.operation for one in audit_rows(settings.database)] == ["export"]  # before any output
+
+
+@starting_with(a_world)
+@pytest.mark.sqlite_only
+def test_an_export_whose_last_bytes_find_no_space_replaces_nothing(
+    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def on_full_disk(suffix: str, prefix: str, folder: Path) -> tuple[int, str]:
+        path = folder / f"{prefix}{suffix}"
+        path.touch()
+        return os.open("/dev/full", os.O_WRONLY), str(path)
+
+    monkeypatch.setattr(tempfile, "mkstemp", on_full_disk)
+    file = tmp_path / "own.json"
+    file.write_text("an older export")
+    names = {one.name for one in tmp_path.iterdir()}
+
+    rejected = command("export", "--id", "2", "--format", "json", "--output", str(file))
+
+    assert_rejected(rejected, f"{file} cannot be written: No space left on device")
+    assert file.read_text() == "an older export"
+    assert {one.name for one in tmp_path.iterdir()} == names
