@@ -340,6 +340,16 @@ def test_ids_assigned_after_the_backup_are_not_reused(
     assert raw.run(settings.database, "SELECT max(id) FROM event") == [(1_000_001,)]
 
 
+def test_the_events_of_a_restore_have_new_ids(command: Command, settings: Settings, file: Path) -> None:
+    """The receiver of the webhook ignores an event whose id it knows."""
+    assert command("erase", "--id", "2", "--yes").exit_code == 0
+
+    command("restore", str(file))
+
+    found = raw.run(settings.database, "SELECT id, kind FROM event ORDER BY id")
+    assert found == [(number, "CLIENT_ERASED") for number in (1_000_001, 1_000_002)]
+
+
 def test_a_database_with_the_largest_id_is_restored(
     command: Command, settings: Settings, tmp_path: Path
 ) -> None:
