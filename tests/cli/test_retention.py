@@ -57,6 +57,8 @@ def test_expired_rows_are_removed_and_counted(command: Command, settings: Settin
         "3 audit records removed (kept for 365 days)",
         f"the audit log now begins after this seal; store it: 2:{hash}",
     ]
+    again = command("retention", retention_audit="365")
+    assert again.stdout.splitlines()[3:] == ["0 audit records removed (kept for 365 days)"]
     verified = command("audit", "verify", "--noted", f"2:{hash}")
     assert verified.exit_code == 0
     sealed = f"{utc_now() - 400 * DAY:%Y-%m-%d}"
