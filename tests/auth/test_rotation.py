@@ -7,11 +7,13 @@ import os
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from app.auth.authenticator import ACCOUNT_CACHE_SECONDS
+from app.auth.authenticator import ACCOUNT_CACHE_SECONDS, Authenticator
 from app.auth.keys import KEY_FILE_SECONDS, Key, KeySet, Source
+from app.db.sql import Steps
 from tests import keys
 from tests.auth.conftest import Opening
 from tests.auth.issuer import Ticks, jwk, key_set, ticks_of
@@ -79,6 +81,24 @@ def test_a_replaced_key_file_takes_effect_without_a_restart(
     assert_refused(gateway, f"bearer {signed(caregiver(jti='other'), OLD)}", 401, BAD)
     assert me(gateway, new) == CAREGIVER_1
     assert gateway.with_token(new).get("/gateway/profile/caregiver/session/assignment/9").status_code == 404
+
+
+def test_a_key_that_is_removed_while_an_account_is_read_verifies_no_further_request(
+    gateway: Gateway, path: Path, write: Callable[..., bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    authenticator: Authenticator = gateway.client.app_state["authenticator"]
+    token, read = signed(caregiver(), OLD), authenticator.db.read
+
+    async def read_meanwhile(steps: Steps[Any]) -> Any:
+        replace(path, write(NEW))
+        await authenticator.verifier.keys.start_reading()
+        return await read(steps)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(authenticator.db, "read", read_meanwhile)
+        assert me(gateway, token) == CAREGIVER_1
+
+    assert_refused(gateway, f"bearer {token}", 401, BAD)
 
 
 def test_one_file_may_contain_old_and_new_keys(
