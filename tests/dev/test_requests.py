@@ -198,6 +198,12 @@ def test_a_listed_request_shows_no_element_of_the_caller(demo: Gateway) -> None:
     assert "<i>" not in demo.as_anonymous().get("/requests", headers=LOCAL).text
 
 
+def test_a_listed_document_is_shown_without_its_comments(demo: Gateway) -> None:
+    caregiver(demo).post_graphql("# The first\nquery Mine {\n# The second\nviewer { role } }")
+
+    assert rows(demo)[0][1] == "query Mine { viewer { role } }"
+
+
 def test_a_listed_request_shows_braces_as_they_are(demo: Gateway) -> None:
     demo.as_anonymous().get("/gateway/{{kept}}?{{rows}}")
 
