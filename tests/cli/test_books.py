@@ -123,6 +123,18 @@ def test_a_book_is_printed_in_the_format_of_import(
     assert (shown(command, 4), shown(command, 5)) == (test, retired)
 
 
+def test_the_names_of_a_book_and_its_module_control_no_terminal(
+    command: Command, settings: Settings, tmp_path: Path
+) -> None:
+    catalogue(settings)
+    module = {"kind": "module", "id": 40, "name": "Dr\x1b[2Jeams"}
+
+    added = imported(command, tmp_path, module, {"kind": "book", "id": 6, "moduleId": 40, "name": "A\nnight"})
+
+    assert added.splitlines() == ["added\tmodule\t40\tDr [2Jeams", "added\tbook\t6\tA night"]
+    assert listed(command, "--module", "40") == ["6\tA night\t40 Dr [2Jeams\t-\t-"]
+
+
 # --- import ---
 
 

@@ -78,6 +78,16 @@ def test_another_input_erases_nothing(settings: Settings, answer: str) -> None:
 
 
 @pytest.mark.sqlite_only
+def test_the_name_in_the_question_controls_no_terminal(settings: Settings) -> None:
+    load_one_client(settings.database)
+    raw.run(settings.database, "UPDATE client SET name = 'Zoë\x1b[2J\nClient' WHERE id = 1")
+
+    result = erase_with_input(settings, "no\n", "--id", "1")
+
+    assert result.stdout.splitlines()[0] == "Client 1, Zoë [2J Client: erasing cannot be undone."
+
+
+@pytest.mark.sqlite_only
 def test_no_input_erases_nothing(settings: Settings) -> None:
     load_one_client(settings.database)
     before = run_read(settings.database, all_rows())
