@@ -3,6 +3,7 @@
 import socket
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import orjson
 import pytest
@@ -103,6 +104,22 @@ def test_demo_with_a_port_in_use_creates_nothing(command: Command, tmp_path: Pat
     advice = "set another port with CARE_PORT or `make run PORT=8001`"
     assert_rejected(rejected, f"cannot listen on 127.0.0.1, port {port}: Address already in use; {advice}")
     assert not var.exists()
+
+
+@pytest.mark.sqlite_only
+def test_a_port_in_use_at_the_second_address_of_a_host_is_reported(
+    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def two_addresses(host: str, port: int, type: socket.SocketKind) -> list[tuple[Any, ...]]:
+        return [(socket.AF_INET, type, 0, "", (address, port)) for address in ("127.0.0.2", "127.0.0.1")]
+
+    monkeypatch.setattr(socket, "getaddrinfo", two_addresses)
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        rejected = command("demo", "--serve", var=str(tmp_path / "var"), host="here", port=str(port))
+
+    assert rejected.exit_code == 2
+    assert rejected.stderr.startswith(f"care-gateway: cannot listen on here, port {port}: Address already")
 
 
 @pytest.mark.sqlite_only
