@@ -119,14 +119,22 @@ EXPORTERS = {
 }
 
 
-@pytest.mark.parametrize(("name", "service"), [("console", ""), ("otlp", "care-of-mara")])
+@pytest.mark.parametrize(
+    ("name", "service", "attributes"),
+    [
+        ("console", "", ""),
+        ("otlp", "care-of-mara", "service.name=another"),
+        ("otlp", "", "service.version=1,service.name=care-of-mara"),
+    ],
+)
 def test_the_chosen_exporter_receives_the_spans_before_the_process_ends(
-    monkeypatch: pytest.MonkeyPatch, name: str, service: str
+    monkeypatch: pytest.MonkeyPatch, name: str, service: str, attributes: str
 ) -> None:
     exporters = {each: InMemorySpanExporter() for each in EXPORTERS}
     for each, place in EXPORTERS.items():
         monkeypatch.setattr(place, lambda each=each: exporters[each])
     monkeypatch.setenv("OTEL_SERVICE_NAME", service)
+    monkeypatch.setenv("OTEL_RESOURCE_ATTRIBUTES", attributes)
     tracing = open_tracing({"OTEL_TRACES_EXPORTER": name})
     assert tracing is not None
 
@@ -136,7 +144,8 @@ def test_the_chosen_exporter_receives_the_spans_before_the_process_ends(
     received = {each: one.get_finished_spans() for each, one in exporters.items()}
     [span] = received.pop(name)
     assert list(received.values()) == [()]
-    assert (span.name, span.resource.attributes["service.name"]) == ("a span", service or SERVICE)
+    found = span.resource.attributes["service.name"]
+    assert (span.name, found) == ("a span", "care-of-mara" if attributes else SERVICE)
 
 
 def test_a_collector_that_does_not_respond_delays_the_end_of_the_process_only_for_a_while(

@@ -6,7 +6,6 @@ Left out, because a client chooses them or they are personal: the query string, 
 Host and User-Agent headers, an unknown method, addresses of clients, and documents, which may contain values.
 """
 
-import os
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
 from contextlib import aclosing, contextmanager
 from http import HTTPMethod
@@ -16,7 +15,7 @@ from typing import Any, TypeVar
 from graphql import GraphQLError
 from opentelemetry.context import Context, attach, detach
 from opentelemetry.propagate import extract
-from opentelemetry.sdk.resources import SERVICE_NAME, Resource
+from opentelemetry.sdk.resources import SERVICE_NAME, OTELResourceDetector, Resource
 from opentelemetry.sdk.trace import SpanProcessor, TracerProvider
 from opentelemetry.semconv.schemas import Schemas
 from opentelemetry.trace import INVALID_SPAN, Span, SpanKind, Tracer, set_span_in_context
@@ -55,7 +54,8 @@ class Tracing:
 
     @contextmanager
     def opened(self) -> Iterator[None]:
-        attributes = {} if os.environ.get("OTEL_SERVICE_NAME") else {SERVICE_NAME: SERVICE}
+        is_named = OTELResourceDetector().detect().attributes.get(SERVICE_NAME)
+        attributes = {} if is_named else {SERVICE_NAME: SERVICE}
         provider = TracerProvider(resource=Resource.create(attributes), shutdown_on_exit=False)
         provider.add_span_processor(self.processor())
         self.tracer = provider.get_tracer(SERVICE, own_version(), schema_url=CONVENTIONS)
