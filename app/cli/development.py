@@ -44,7 +44,8 @@ def demo(then_serve: bool) -> None:
             await db.write(importing(demo_lines(utc_now())))
 
     on_database(settings, load)
-    click.echo(quickstart_text(f"http://{settings.host}:{settings.port}", tokens))
+    host = f"[{settings.host}]" if ":" in settings.host else settings.host  # IPv6
+    click.echo(quickstart_text(f"http://{host}:{settings.port}", tokens))
     if then_serve:
         run_server(settings)
 

@@ -75,13 +75,14 @@ def test_the_demo_data_is_consistent_with_itself() -> None:
 
 
 @pytest.mark.sqlite_only
-def test_demo_migrates_a_new_database(command: Command, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("host", "written"), [("127.0.0.9", "127.0.0.9"), ("::1", "[::1]")])
+def test_demo_migrates_a_new_database(command: Command, tmp_path: Path, host: str, written: str) -> None:
     url = f"sqlite:///{tmp_path}/new/care.db"
 
-    result = command("demo", database_url=url, host="127.0.0.9", port="8123")
+    result = command("demo", database_url=url, host=host, port="8123")
 
     assert (result.exit_code, result.stderr) == (0, "")
-    assert "http://127.0.0.9:8123/graphql" in result.stdout.split()
+    assert f"http://{written}:8123/graphql" in result.stdout.split()
     assert run_read(url, stored_version()) == newest_version()
     assert run_read(url, reading_users()) != {}
 
