@@ -3,8 +3,7 @@
 import asyncio
 import logging.config
 import signal
-from contextlib import AsyncExitStack
-from functools import partial
+from contextlib import AsyncExitStack, suppress
 from typing import TYPE_CHECKING
 
 import click
@@ -56,13 +55,15 @@ async def dispatch_until_stopped(
 ) -> None:
     stop, vitals, loop = asyncio.Event(), Vitals(), asyncio.get_running_loop()
 
-    def end() -> None:
+    def end(*_: object) -> None:
+        """Called in any thread, and also while the event loop hangs."""
         end_within(END_SECONDS)
-        stop.set()
+        with suppress(RuntimeError):  # the loop is closed
+            loop.call_soon_threadsafe(stop.set)
 
     for each in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(each, end)
-    vitals.on_failure(partial(loop.call_soon_threadsafe, end))
+        signal.signal(each, end)
+    vitals.on_failure(end)
     db = await open_database(
         settings.database, settings.read_threads, loop_read_ms=settings.loop_read_ms, failed=vitals.fail
     )

@@ -15,9 +15,10 @@ def kill(number: int, frame: object) -> None:
 
 
 def hang(number: int, frame: object) -> None:
+    from app.cli import worker
     from app.server import signals
 
-    signals.END_SECONDS = 1  # so long the test waits
+    signals.END_SECONDS = worker.END_SECONDS = 1  # so long the test waits
     print("the event loop is blocked", flush=True)
     threading.Event().wait()
 

@@ -102,6 +102,23 @@ def test_a_hanging_process_exits_after_sigterm_with_the_stack_of_each_thread(
     assert re.search(r'killable.py", line \d+ in hang', output)
 
 
+def test_a_hanging_dispatcher_process_exits_after_sigterm(tmp_path: Path, care: dict[str, str]) -> None:
+    with (tmp_path / "log").open("w+") as output:
+        process = spawn(["worker"], "", care, output, install)
+        try:
+            wait_for_log(tmp_path / "log", "dispatching without a webhook", 1)
+            process.send_signal(signal.SIGUSR2)
+            wait_for_log(tmp_path / "log", "the event loop is blocked", 1)
+            process.send_signal(signal.SIGTERM)
+            code = process.wait(PATIENCE)
+        finally:
+            process.kill()
+            process.wait()
+
+    assert code == 1
+    assert "Timeout (0:00:01)!" in (tmp_path / "log").read_text()
+
+
 def processes_in(log: Path, number: int) -> list[int]:
     """The ids of the worker processes, once so many have started."""
     wait_for_log(log, "Application startup complete", number)
