@@ -16,7 +16,7 @@ from app.auth.keys import KEY_FILE_SECONDS, Key, KeySet, Source
 from app.db.sql import Steps
 from tests import keys
 from tests.auth.conftest import Opening
-from tests.auth.issuer import Ticks, jwk, key_set, ticks_of
+from tests.auth.issuer import Ticks, jwk, key_set, keys_of, ticks_of
 from tests.auth.signing import BAD, CAREGIVER_1, assert_refused, caregiver, ec_key, me, signed
 from tests.auth.test_accounts import after
 from tests.callers import Gateway
@@ -81,6 +81,20 @@ def test_a_replaced_key_file_takes_effect_without_a_restart(
     assert_refused(gateway, f"bearer {signed(caregiver(jti='other'), OLD)}", 401, BAD)
     assert me(gateway, new) == CAREGIVER_1
     assert gateway.with_token(new).get("/gateway/profile/caregiver/session/assignment/9").status_code == 404
+
+
+def test_an_unchanged_file_is_not_logged_and_keeps_what_is_cached_for_its_keys(
+    gateway: Gateway, caplog: pytest.LogCaptureFixture
+) -> None:
+    before = keys_of(gateway).keys
+
+    with caplog.at_level(logging.INFO, "care.auth"):
+        for _ in range(2):
+            wait(gateway)
+            assert me(gateway, signed(caregiver(), OLD)) == CAREGIVER_1
+
+    assert keys_of(gateway).keys is before
+    assert caplog.messages == []
 
 
 def test_a_key_that_is_removed_while_an_account_is_read_verifies_no_further_request(

@@ -235,13 +235,15 @@ def test_tables_of_another_version_are_reported(diagnose: Diagnose, settings: Se
 
 def test_a_missing_database_is_reported_and_the_other_checks_run(diagnose: Diagnose, tmp_path: Path) -> None:
     nowhere = {"database_url": f"sqlite:///{tmp_path}/none.db"}
+    away = {"database_url": "postgresql://care@127.0.0.1:1/care"}
 
     message = f"there is no database at {tmp_path}/none.db; run `care-gateway migrate` first"
     assert diagnose("database", **nowhere) == [("failed", message)]
-    assert diagnose("keys", **nowhere) == [("ok", "1 key to verify tokens: RS256")]
-    assert diagnose("clock", **nowhere) == [("ok", "there is no other clock to compare with")]
-    [(verdict, message)] = diagnose("database", database_url="postgresql://care@127.0.0.1:1/care")
+    [(verdict, message)] = diagnose("database", **away)
     assert (verdict, message[:41]) == ("failed", "the PostgreSQL database cannot be opened:")
+    for settings in (nowhere, away):
+        assert diagnose("keys", **settings) == [("ok", "1 key to verify tokens: RS256")]
+        assert diagnose("clock", **settings) == [("ok", "there is no other clock to compare with")]
 
 
 @ON_SQLITE
