@@ -61,16 +61,17 @@ def test_every_document_is_also_served_as_text(browser: Caller, path: str) -> No
     assert text.text == DOCUMENTS[path]["text"]
 
 
-def test_an_index_for_programs_links_the_text_of_every_document(browser: Caller) -> None:
-    index = browser.get("/llms.txt", headers={"host": "localhost:8000"})
+@pytest.mark.parametrize("host", ["localhost:8000", "127.0.0.1:8123"])
+def test_an_index_for_programs_links_the_text_of_every_document(browser: Caller, host: str) -> None:
+    index = browser.get("/llms.txt", headers={"host": host})
 
     assert (index.status_code, index.headers["content-type"]) == (200, "text/plain; charset=utf-8")
     assert index.text == (
         "# Care Gateway\n\n"
         "> Care sessions, homework and answers over GraphQL, and over four legacy REST paths.\n\n"
-        "- [GraphQL schema](http://localhost:8000/schema.graphql)\n"
-        "- [OpenAPI description of the legacy paths](http://localhost:8000/openapi.yaml)\n\n"
-        "- [A guide](http://localhost:8000/docs/guides/frontend.md): how\n"
+        f"- [GraphQL schema](http://{host}/schema.graphql)\n"
+        f"- [OpenAPI description of the legacy paths](http://{host}/openapi.yaml)\n\n"
+        f"- [A guide](http://{host}/docs/guides/frontend.md): how\n"
     )
 
 

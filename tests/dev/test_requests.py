@@ -20,7 +20,16 @@ from starlette.types import Message, Receive, Scope, Send
 from app.db.admin.demo import CAREGIVER, CLIENT, demo_lines
 from app.db.interchange.load import importing
 from app.dev import requests
-from app.dev.requests import CURRENT, MAX_DOCUMENT, SHOWN, RecentRequest, RecentRequests, finish, measured
+from app.dev.requests import (
+    CURRENT,
+    MAX_DOCUMENT,
+    SHOWN,
+    RecentRequest,
+    RecentRequests,
+    finish,
+    measured,
+    measured_call,
+)
 from app.main import create_app
 from app.rest_compat.routes import CAREGIVER_ASSIGNMENT
 from app.schema.transport.request_parsing import GraphQLRequest
@@ -322,13 +331,18 @@ def test_production_neither_measures_nor_keeps_requests(
 
 
 def test_the_times_of_one_part_add_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A call that waits is measured to its end."""
     request = RecentRequest(NOW, "GET", "/graphql")
-    ticks = iter([1.0, 2.0, 10.0, 13.0])
+    ticks = iter([1.0, 2.0, 10.0, 11.0, 13.0])
     monkeypatch.setattr(requests, "perf_counter", lambda: next(ticks))
+
+    async def read() -> None:
+        assert requests.perf_counter() == 11.0
+
     token = CURRENT.set(request)
-    for _ in range(2):
-        with measured("database"):
-            pass
+    with measured("database"):
+        pass
+    asyncio.run(measured_call(read, "database")())
     CURRENT.reset(token)
 
     assert request.parts == {"database": 4.0}

@@ -305,12 +305,14 @@ def test_counts_that_cannot_be_written_are_written_later(
 
 def test_a_call_during_a_write_that_fails_is_counted_with_the_earlier_ones() -> None:
     usage = Usage(cast(Database, None), lambda: NOW)
-    usage.add(LIST, "CLIENT", "one", NOW)
+    usage.add(LIST, "CLIENT", "one", NOW - HOUR)
     counts = usage.take()
-    usage.add(LIST, "CLIENT", "one", NOW + HOUR)
 
     usage.take_back(counts)
+    assert usage.take() == counts
 
+    usage.add(LIST, "CLIENT", "one", NOW + HOUR)
+    usage.take_back(counts)
     assert [(each.requests, each.last_date) for each in usage.take()] == [(2, NOW + HOUR)]
 
 
