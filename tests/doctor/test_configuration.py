@@ -135,6 +135,10 @@ UNUSED = "CARE_TRUSTED_MANIFEST is set, and CARE_TRUSTED_DOCUMENTS is off: any d
             {"metrics_port": "9464", "metrics_host": "0.0.0.0"},
             [("ok", "production"), ("warning", "metrics are served on 0.0.0.0, port 9464")],
         ),
+        (
+            {"metrics_port": "9464", "metrics_host": "care.example.test"},
+            [("ok", "production"), ("warning", "metrics are served on care.example.test, port 9464")],
+        ),
     ],
 )
 def test_risky_settings_are_reported(
