@@ -145,14 +145,24 @@ def test_an_offset_works_in_every_order(listed: Gateway) -> None:
 
 
 def test_overdue_homework_is_sorted_by_its_due_date(world: Gateway) -> None:
-    world.import_records([an_assignment(120, session=10, endDate=NOW - DAY)])
+    """What has ended in a closed or future session is not overdue."""
+    world.import_records(
+        [
+            a_session(15, client=3, isClosed=True),
+            an_assignment(120, session=10, endDate=NOW - DAY),
+            an_assignment(121, session=15, endDate=NOW - DAY),
+            an_assignment(122, session=12, endDate=NOW - HOUR),
+        ]
+    )
     query = """{ assignments(isOverdue: true, orderBy: DUE_SOONEST) { totalCount nodes { legacyId } }
-        others: assignments(isOverdue: false, orderBy: DUE_SOONEST, first: 2) { nodes { legacyId } } }"""
+        others: assignments(isOverdue: false, orderBy: DUE_SOONEST, status: PENDING) {
+            totalCount nodes { legacyId } } }"""
 
     found = world.as_client(3).data(query)
 
     assert found["assignments"] == {"totalCount": 2, "nodes": [{"legacyId": "120"}, {"legacyId": "104"}]}
-    assert found["others"]["nodes"] == [{"legacyId": "101"}, {"legacyId": "103"}]
+    others = ["121", "122", *DUE_SOONEST[1:5], "112", *DUE_SOONEST[5:]]
+    assert found["others"] == {"totalCount": 10, "nodes": [{"legacyId": each} for each in others]}
 
 
 @pytest.mark.parametrize("order", ["", "orderBy: NEWEST", "orderBy: null"])
