@@ -311,6 +311,24 @@ def test_what_costs_more_than_a_minute_waits_for_a_full_budget_and_leaves_a_debt
     budget.charge(1000)
 
 
+@pytest.mark.parametrize("cost", [1, 2, 3, 30])
+def test_a_retry_after_the_given_seconds_is_accepted(clock: Clock, cost: int) -> None:
+    """50 points in a minute are one in 1.2 seconds, and Retry-After has whole seconds."""
+    budget = Budget(50, clock)
+    budget.charge(50)
+    with pytest.raises(RateLimited) as rejection:
+        budget.charge(cost)
+    seconds = rejection.value.seconds
+
+    clock.wait(seconds - 1)
+    with pytest.raises(RateLimited) as rejection:
+        budget.charge(cost)
+    clock.wait(1)
+    budget.charge(cost)
+
+    assert (rejection.value.seconds, budget.wait) == (1, 1)
+
+
 @pytest.mark.sqlite_only
 @pytest.mark.parametrize("hours", [-1, 1])
 def test_setting_the_wall_clock_gives_nothing_and_takes_nothing(limited: Gateway, hours: int) -> None:
