@@ -95,18 +95,32 @@ def test_a_response_becomes_a_short_result(response: bytes, closes: bool, expect
     assert asyncio.run(post_once()) == expected
 
 
-def test_a_head_that_arrives_in_pieces_is_read_as_one() -> None:
+ACCEPTED = b"HTTP/1.1 204 No Content\r\n\r\n"
+PIECES = {
+    "parts of a head": ([b"HTTP/1.1 20", b"4 No Content\r\nx: y\r\n", b"\r\n"], 204),
+    "many interim responses": ([CONTINUE] * MAX_INTERIM + [ACCEPTED], 204),
+    "too many interim responses": ([CONTINUE] * (MAX_INTERIM + 1), 0),
+    "the longest head": ([ACCEPTED[:-2], b"x: " + b"x" * (MAX_HEAD - len(ACCEPTED) - 5), b"\r\n\r\n"], 204),
+}
+
+
+@pytest.mark.parametrize(("pieces", "status"), PIECES.values(), ids=PIECES)
+def test_a_response_that_arrives_in_pieces_is_read_as_one(
+    pieces: list[bytes], status: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("app.events.webhook.PIECE_SECONDS", 0)
+
     async def read_pieces() -> int:
         reader = asyncio.StreamReader(limit=MAX_HEAD)
         reading = asyncio.create_task(read_status(reader))
-        for piece in (b"HTTP/1.1 20", b"4 No Content\r\nx: y\r\n", b"\r\n"):
+        for piece in pieces:
             reader.feed_data(piece)
             while reader._buffer:  # type: ignore[attr-defined]
                 await asyncio.sleep(0)
         reader.feed_eof()
         return await reading
 
-    assert asyncio.run(read_pieces()) == 204
+    assert asyncio.run(read_pieces()) == status
 
 
 def test_single_bytes_are_read_together() -> None:
