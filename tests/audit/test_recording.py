@@ -282,6 +282,17 @@ def test_a_rejected_submission_is_recorded_with_the_code_of_its_first_wrong_answ
     ]
 
 
+def test_every_save_of_a_draft_is_recorded_with_its_id(gateway: Gateway) -> None:
+    save = "mutation ($to: SaveAnswersInput!) { saveAnswers(input: $to) { userErrors { code } } }"
+
+    for revision in range(3):
+        given = {"assignmentId": 2, "answers": [], "revision": revision, "autoSave": revision == 1}
+        assert gateway.as_client(1).data(save, to=given) == {"saveAnswers": {"userErrors": []}}
+
+    row = ("CLIENT", 1, "saveAnswers", "DONE", [[1, 1, {"drafts": [4]}]])
+    assert audited(gateway.settings.database) == [row] * 3
+
+
 def test_a_new_start_of_a_session_is_recorded_with_the_homework_that_it_moves(gateway: Gateway) -> None:
     """A change of the title moves no homework."""
     gateway.import_records([an_assignment(6, session=2), an_assignment(7, session=2, endDate=None)])
