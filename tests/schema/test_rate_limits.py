@@ -296,7 +296,9 @@ def test_what_is_left_is_right_although_nothing_was_charged(clock: Clock) -> Non
 
 
 def test_what_costs_more_than_a_minute_waits_for_a_full_budget_and_leaves_a_debt(clock: Clock) -> None:
+    """Hours without a request save no points for later."""
     budget = Budget(60, clock)
+    clock.wait(3600)
 
     budget.charge(180)
     clock.wait(120)
