@@ -41,6 +41,7 @@ DAILY = {"bookIds": ["3"], "startDate": "2026-11-22T08:00:00Z", "endDate": "2026
 # Who makes the change, the mutation, its input, and the KiB that it stores.
 CHANGES: dict[str, tuple[str, str, dict[str, Any], int]] = {
     "description": ("caregiver", UPDATE, {"sessionId": "1", "description": TEXT}, 10),
+    "description of one KiB": ("caregiver", UPDATE, {"sessionId": "1", "description": "x" * 1024}, 1),
     "sessions": (
         "caregiver",
         CREATE,
@@ -72,7 +73,7 @@ CHANGES: dict[str, tuple[str, str, dict[str, Any], int]] = {
     "draft of several answers": ("client", SAVE, to_answer(TEST, FITTING | {4: "x" * 10_000}), 10),
 }
 SMALL: dict[str, tuple[str, str, dict[str, Any]]] = {
-    "description": ("caregiver", UPDATE, {"sessionId": "1", "description": "x" * 1000}),
+    "description": ("caregiver", UPDATE, {"sessionId": "1", "description": "x" * 1023}),
     "session": ("caregiver", CREATE, {**NEW, "description": "x" * 500}),
     "homework": ("caregiver", ASSIGN, homework(remindDates=REMINDERS[:2])),
     "draft": ("client", SAVE, to_answer(LATE, {REMARK: "x" * 900})),
