@@ -60,6 +60,7 @@ OF_START: dict[str, Refusal] = {
         f"startDate {OUT_OF_TIME}",
     ),
 }
+COMBINED = ("UNREADABLE", "clientId", "clientId cannot be combined with clientOpptId")
 MISSING_CLIENT = ("INCOMPLETE", "clientOpptId", "required and missing: clientOpptId")
 OF_CLIENT: dict[str, Refusal] = (
     {
@@ -67,12 +68,8 @@ OF_CLIENT: dict[str, Refusal] = (
         "null for a client": ({"clientOpptId": None, "clientId": None}, *MISSING_CLIENT),
         "an empty identifier": ({"clientOpptId": ""}, *MISSING_CLIENT),
         "a blank identifier": ({"clientOpptId": "  "}, *MISSING_CLIENT),
-        "both ids": (
-            {"clientId": "1"},
-            "UNREADABLE",
-            "clientId",
-            "clientId cannot be combined with clientOpptId",
-        ),
+        "both ids": ({"clientId": "1"}, *COMBINED),
+        "an id and an empty identifier": ({"clientId": "1", "clientOpptId": ""}, *COMBINED),
         "an unknown identifier": ({"clientOpptId": "OPPT-99"}, "NOT_FOUND", "clientOpptId", NO_CLIENT),
         "an identifier in other letters": (
             {"clientOpptId": "oppt-3"},
