@@ -210,9 +210,12 @@ def test_a_lookup_that_does_not_end_does_not_outlive_its_attempt(monkeypatch: py
     thread = threading.Thread(target=post_once)
     thread.start()
     thread.join(PATIENCE / 2)
-
-    assert results == [PostResult("no response in time")]
+    lookups = [each for each in threading.enumerate() if each.name == "webhook lookup"]
+    found = list(results)
     released.set()
+
+    assert found == [PostResult("no response in time")]
+    assert [each.daemon for each in lookups] == [True]  # the process does not wait for it either
 
 
 def test_each_address_of_a_host_is_tried(monkeypatch: pytest.MonkeyPatch) -> None:
