@@ -126,23 +126,23 @@ def test_an_error_with_one_caregiver_does_not_delay_others(
 def test_deliveries_that_cannot_be_processed_do_not_stop_the_webhook(
     with_webhook: Care, receiver: Receiver
 ) -> None:
-    """They fill a batch, and are due before the others."""
-    for number in range(1, MAX_CONCURRENT + 2):
-        who = 1 if number <= MAX_CONCURRENT else 2
+    """They fill several batches, and are due before the others."""
+    damaged = 3 * MAX_CONCURRENT
+    events, due = [], []
+    for number in range(1, damaged + 2):
+        who = 1 if number <= damaged else 2
         moment = f"'2026-11-21T0{who}:00:00.000000Z'"
-        with_webhook.rows(
-            "INSERT INTO event (caregiver_id, client_id, kind, session_id, moment, hand_over_date)"
-            f" VALUES ({who}, {who}, 'SESSION_UPDATED', 1, {moment}, {moment})"
-        )
-        with_webhook.rows(
-            "INSERT INTO delivery (event_id, caregiver_id, client_id, state, attempts, next_date)"
-            f" VALUES ({number}, {who}, {who}, 'WAITING', 0, {moment})"
-        )
+        events.append(f"({who}, {who}, 'SESSION_UPDATED', 1, {moment}, {moment})")
+        due.append(f"({number}, {who}, {who}, 'WAITING', 0, {moment})")
+    of_event = "caregiver_id, client_id, kind, session_id, moment, hand_over_date"
+    of_delivery = "event_id, caregiver_id, client_id, state, attempts, next_date"
+    with_webhook.rows(f"INSERT INTO event ({of_event}) VALUES {', '.join(events)}")
+    with_webhook.rows(f"INSERT INTO delivery ({of_delivery}) VALUES {', '.join(due)}")
     reject_deliveries_of_caregiver_1(with_webhook)
 
     with_webhook.dispatch(BEFORE)
 
-    assert receiver.ids() == [f"evt_{MAX_CONCURRENT + 1}"]
+    assert receiver.ids() == [f"evt_{damaged + 1}"]
 
 
 def test_deliveries_that_cannot_be_processed_are_tried_again_after_a_pause(with_webhook: Care) -> None:
