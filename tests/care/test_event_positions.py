@@ -11,6 +11,7 @@ from random import Random
 
 import pytest
 
+from app.care.context import Context, Role, Viewer
 from app.care.errors import EventsExpired
 from app.care.homework import Homework, assigning
 from app.care.subscriptions import (
@@ -19,6 +20,7 @@ from app.care.subscriptions import (
     OLD,
     EventFilter,
     EventPosition,
+    position_after,
     reading_current_position,
     reading_events,
 )
@@ -238,6 +240,23 @@ def test_removed_events_end_a_slow_subscription(url: str, removed: int, is_notic
         return subscriber.received
 
     assert with_database(url, use) == ([1, 2, 3, 4] if is_noticed else [1, 2, 3, 4, 5, 6, 7, 8])
+
+
+def test_events_that_are_removed_before_the_first_read_end_a_subscription(url: str) -> None:
+    """They were there when it named the event after which it begins."""
+
+    async def use(db: Database) -> list[int]:
+        for session in (1, 2, 3):
+            await db.write(assign(session))
+        subscriber = Subscriber(db)
+        ctx = Context(Viewer(Role.CAREGIVER, 1), db, NOW, "test", "UTC")
+        subscriber.position = await position_after(ctx, 1)
+        await remove(db, 2)
+        with pytest.raises(EventsExpired):
+            await subscriber.poll()
+        return subscriber.received
+
+    assert with_database(url, use) == []
 
 
 @pytest.mark.parametrize("asleep", [OLD + timedelta(seconds=1), 8 * DAY], ids=["a day", "days"])
