@@ -222,10 +222,11 @@ def test_a_repetition_of_such_a_change_gets_the_same_error(talkative: Gateway, c
 
 @pytest.mark.parametrize("format", ["JSON", "CSV"])
 def test_own_data_may_be_longer_than_other_responses(talkative: Gateway, format: str) -> None:
+    """The escapes of its line breaks alone are longer."""
     own = f"ownData(format: {format})"
     query = f"{{ first: {own} sessions {{ nodes {{ id }} }} second: {own} }}"
     for number in range(15, 40):
-        talkative.import_records([a_session(number, title=LONG[:200], description=LONG)])
+        talkative.import_records([a_session(number, title=LONG[:200], description="\n" * (LIMIT // 16))])
 
     found = talkative.as_client(1).post_graphql(query)
 
