@@ -242,13 +242,20 @@ def test_a_skipped_reminder_can_be_scheduled_again(world: Gateway) -> None:
 
 
 @pytest.mark.sqlite_only
-def test_a_skipped_reminder_of_this_moment_can_be_scheduled_again(world: Gateway) -> None:
-    now = "2026-11-21T09:00:00Z"
-    world.import_records([an_assignment(14, reminders=[{"remindDate": NOW, "state": "SKIPPED"}])])
+@pytest.mark.parametrize("moment", ["2026-11-21T09:00:00Z", "2026-11-21T09:00:01Z"])
+@pytest.mark.parametrize(("state", "is_again"), [("SKIPPED", True), ("SENT", False)])
+def test_a_reminder_of_this_moment_is_scheduled_again_unless_it_was_sent(
+    world: Gateway, moment: str, state: str, is_again: bool
+) -> None:
+    """A dispatcher whose clock is ahead sends it early."""
+    reminder = {"remindDate": moment, "state": state}
+    world.import_records([an_assignment(14, reminders=[reminder])])
 
-    response = change(world.as_caregiver(1), "setReminders", REMINDED, assignmentId="14", remindDates=[now])
+    response = change(
+        world.as_caregiver(1), "setReminders", REMINDED, assignmentId="14", remindDates=[moment]
+    )
 
-    assert response["assignment"]["reminders"] == [{"remindDate": now, "state": "SKIPPED"}, scheduled(now)]
+    assert response["assignment"]["reminders"] == [reminder, *[scheduled(moment)] * is_again]
 
 
 @pytest.mark.once_on_postgresql
