@@ -9,7 +9,7 @@ import pytest
 
 import app.schema.transport.subscriptions
 from app.auth.authenticator import Authenticator
-from app.care.budgets import MAX_VIEWERS, Budget, Budgets
+from app.care.budgets import MAX_ADDRESSES, MAX_VIEWERS, Budget, Budgets
 from app.care.errors import RateLimited
 from app.main import create_app
 from app.schema.types.scalars import global_id
@@ -357,3 +357,17 @@ def test_only_so_many_viewers_are_remembered() -> None:
     assert len(budgets.viewers.values) == MAX_VIEWERS
     assert 1 not in budgets.viewers.values
     assert budgets.of(0) is first
+
+
+def test_addresses_without_a_token_displace_no_viewer() -> None:
+    budgets = Budgets(60)
+    viewer, address = budgets.of(0), budgets.of_address("2001:db8::1")
+    for number in range(1, MAX_ADDRESSES):
+        budgets.of_address(f"2001:db8:0:{number:x}::1")
+    assert budgets.of_address("2001:db8::2") is address
+
+    for number in range(MAX_ADDRESSES, MAX_VIEWERS + 1):
+        budgets.of_address(f"2001:db8:0:{number:x}::1")
+
+    assert (len(budgets.addresses.values), len(budgets.viewers.values)) == (MAX_ADDRESSES, 1)
+    assert budgets.of(0) is viewer
