@@ -76,7 +76,7 @@ def opened_for(name: str) -> dict[str, Any]:
 def test_tries_beyond_the_limit_are_refused_whatever_they_name(limited: Gateway, ticks: Ticks) -> None:
     caregiver = limited.as_caregiver(1)
     assert caregiver.graphql(OPEN, input=asking("OPPT-77")) == UNKNOWN
-    ticks.now += 60
+    ticks.now += 60.75
     assert caregiver.graphql(OPEN, input=asking("OPPT-3")) == opened_for("Zoë Client 3")
     assert caregiver.graphql(OPEN, input=asking("OPPT\0")) == UNKNOWN
     before = stored(limited)
@@ -87,7 +87,7 @@ def test_tries_beyond_the_limit_are_refused_whatever_they_name(limited: Gateway,
     assert answers == {name: {"data": None, "errors": [REFUSAL]} for name in answers}
     assert stored(limited) == before
     assert (waiting.status_code, waiting.headers["retry-after"]) == (429, str(HOUR - 60))
-    ticks.now += HOUR - 60
+    ticks.now += HOUR - 60.75
     assert post(caregiver, "OPPT-4").json() == opened_for("Zoë Client 4")
     assert post(caregiver, "OPPT-5").status_code == 429
 
