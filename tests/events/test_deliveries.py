@@ -323,7 +323,7 @@ def test_an_outcome_that_cannot_be_stored_cancels_no_other_attempt(
     for kind in ("SUBMITTED", "FEEDBACK_GIVEN"):
         with_webhook.add_event(kind)
     receiver.hold("assignment.feedback_given")
-    webhook = open_webhook(with_webhook.settings)
+    webhook, accepted = open_webhook(with_webhook.settings), counters.deliveries["accepted"]
     assert webhook is not None
 
     class Full(Failing):
@@ -339,6 +339,7 @@ def test_an_outcome_that_cannot_be_stored_cancels_no_other_attempt(
     asyncio.run(on_database(with_webhook.settings.database, work))
 
     assert with_webhook.deliveries() == [(1, "WAITING", 1, None), (2, "DELIVERED", 1, "200")]
+    assert counters.deliveries["accepted"] == accepted + 2
 
 
 @pytest.mark.sqlite_only
