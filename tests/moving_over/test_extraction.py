@@ -388,9 +388,12 @@ GAPS: dict[str, tuple[Change, dict[Gap, list[str]]]] = {
         ),
         {},
     ),
-    "paths without a prefix": (
-        lambda lines: [each.update(path=f"/old{each['path']}") for each in lines[7:]], {}
-    ),
+    **{
+        f"paths without the prefix {prefix}": (
+            lambda lines, prefix=prefix: [each.update(path=prefix + each["path"]) for each in lines[7:]], {}
+        )
+        for prefix in ("/old", "/gateway")
+    },
     "a page that was read again": (
         lambda lines: lines.insert(0, {**lines[1], "answer": lines[1]["answer"].replace(
             '"totalElements":3', '"totalElements":5'
