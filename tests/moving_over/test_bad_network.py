@@ -150,19 +150,30 @@ def test_while_the_file_of_the_tokens_changes_other_users_are_recorded(move: Mov
     )
 
 
-@pytest.mark.parametrize("attempts", ["1", "8"])
-def test_a_new_token_in_the_file_replaces_one_that_has_expired(move: Move, attempts: str) -> None:
-    """Of the same role. Another role may have a user of the same name."""
+@pytest.mark.parametrize(("attempts", "failures"), [("1", 0), ("8", 0), ("2", 1)])
+def test_a_new_token_in_the_file_replaces_one_that_has_expired(
+    move: Move, attempts: str, failures: int
+) -> None:
+    """Of the same role. Another role may have a user of the same name.
+
+    With failures, the file is missing for a moment, and the first response to the new token is no page.
+    """
     file, others = move.folder / "tokens", move.folder / "others"
     file.write_text("caregiver-1 expired")
     others.write_text(f"caregiver-1 {keys.token('CLIENT', 'client-1')}")
     token = keys.token("CAREGIVER", "caregiver-1")
+    missing, no_page = iter(range(failures)), iter([Response(body=b"{}")] * failures)
 
     def old(request: Request) -> Response | None:
         given = request.headers["authorization"]
         if given == "bearer expired" and "COMPLETED" in request.path:
-            file.write_text(f"caregiver-1 {token}")
+            if next(missing, None) is None:
+                file.write_text(f"caregiver-1 {token}")
+            else:
+                file.unlink()
             return Response(401)
+        if given == f"bearer {token}" and (response := next(no_page, None)):
+            return response
         given = f"bearer {token}" if given == "bearer expired" else given
         return move.old(Request(request.method, request.path, {"authorization": given}, b""))
 
