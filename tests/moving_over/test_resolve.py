@@ -324,6 +324,19 @@ def test_homework_of_a_session_that_was_closed_here(pair: Pair) -> None:
     assert [(bool(row[0]), row[1]) for row in raw.run(pair.new, closed)] == [(False, None)]
 
 
+def test_a_session_that_is_taken_and_stays_closed_keeps_its_close_date(pair: Pair) -> None:
+    on(pair, "old", partial(closing, number=2))
+    pair.import_first()
+    raw.run(pair.new, "UPDATE session SET close_date = start_date, title = 'Here' WHERE id = 2")
+    raw.run(pair.old, "UPDATE session SET title = 'There' WHERE id = 2")
+
+    taken = resolve(pair, "take-old", pair.record(), "session:2")
+
+    found = "SELECT title, is_closed, close_date = start_date FROM session WHERE id = 2"
+    assert taken == (0, ["1 conflict resolved"])
+    assert [tuple(row) for row in raw.run(pair.new, found)] == [("There", True, True)]
+
+
 def test_homework_can_be_taken_although_its_session_stays_closed_here(pair: Pair) -> None:
     pair.import_first()
     on(pair, "new", partial(closing, number=1))
