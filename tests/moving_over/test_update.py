@@ -950,7 +950,11 @@ PASSED: dict[str, tuple[str, str, tuple[int, list[str]]]] = {
 
 
 @pytest.mark.parametrize("case", PASSED)
-def test_clients_can_take_identifiers_of_each_other(pair: Pair, case: str) -> None:
+def test_clients_can_take_identifiers_of_each_other(
+    pair: Pair, case: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also if there are more clients than rows of a kind that are compared at once."""
+    monkeypatch.setattr("app.db.interchange.recorded.BATCH", 1)
     one, other, printed = PASSED[case]
     pair.import_first()
     set_identifiers(pair.old, one, other)

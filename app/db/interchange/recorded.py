@@ -222,7 +222,8 @@ def adding_answers(found: dict[int, StoredRow], zone: ZoneInfo) -> Steps[None]:
 
 
 def in_batches(rows: Iterable[RecordedRow]) -> Iterator[tuple[str, list[RecordedRow]]]:
-    """Each batch has rows of one kind."""
+    """Each batch has rows of one kind. All clients are in one, because they may exchange identifiers."""
     for kind, of_kind in groupby(rows, lambda row: row.kind):
-        while batch := list(islice(of_kind, BATCH)):
+        size = None if kind == "client" else BATCH
+        while batch := list(islice(of_kind, size)):
             yield kind, batch
