@@ -781,14 +781,22 @@ def test_rows_of_a_client_whose_token_was_not_recorded_are_neither_gone_nor_chan
 USERS = "user names that match no person; use `care-gateway account link` or `add`:"
 
 
-@pytest.mark.parametrize("moment", ["2026-10-25T00:30:00.000000Z", "2026-10-25T01:30:00.000000Z"])
-def test_both_moments_of_a_repeated_local_time_are_equal_to_the_recorded_one(pair: Pair, moment: str) -> None:
-    """A page has 2026/10/25 02:30 for both."""
+SAME_MINUTE = [
+    ("Europe/Berlin", "2026-10-25T00:30:00.000000Z"),  # 2026/10/25 02:30
+    ("Europe/Berlin", "2026-10-25T01:30:00.000000Z"),  # an hour later, again
+    ("Africa/Monrovia", "1970-01-01T09:45:10.000000Z"),  # 1970/01/01 09:00, 40 s after its beginning
+]
+
+
+@pytest.mark.once_on_postgresql
+@pytest.mark.parametrize(("zone", "moment"), SAME_MINUTE)
+def test_a_moment_is_equal_to_the_local_minute_of_its_page(pair: Pair, zone: str, moment: str) -> None:
+    """Also in a repeated hour, and with an offset from UTC that has seconds."""
     raw.run(pair.old, f"UPDATE assignment SET assign_date = '{moment}' WHERE id = 1")
-    there = pair.settings["old"].model_copy(update={"time_zone": "Europe/Berlin"})
+    there = pair.settings["old"].model_copy(update={"time_zone": zone})
     recording = str(record(there, pair.folder / "recording.jsonl"))
 
-    result = pair.command("legacy", "reconcile", recording, database_url=pair.old, time_zone="Europe/Berlin")
+    result = pair.command("legacy", "reconcile", recording, database_url=pair.old, time_zone=zone)
 
     assert (result.exit_code, result.stdout.splitlines()[-1]) == (0, "0 differences")
 
