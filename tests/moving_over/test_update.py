@@ -1074,24 +1074,26 @@ def test_clients_whose_pages_have_one_identifier_keep_theirs(pair: Pair) -> None
 
 @pytest.mark.sqlite_only
 def test_a_new_client_whose_identifier_is_taken_is_a_conflict(pair: Pair) -> None:
-    """Beside a client who gets another identifier."""
+    """Beside a client who gets another identifier. What remains to do is listed, too."""
     pair.import_first()
     set_identifiers(pair.old, "OPPT-9", "OPPT-2")
     load(pair.new, [a_client(4, opptId="OPPT-3")])
-    load(pair.old, [a_caregiver(3), a_client(3), a_session(6, 3, 3), an_assignment(18, 6)])
+    people = [a_caregiver(3), a_client(3), a_book(9)]
+    load(pair.old, [*people, a_session(6, 3, 3), an_assignment(18, 6, book=9)])
     recording = record(pair.settings["old"], pair.folder / "new.jsonl", (1, 2, 3))
 
-    updated = pair.run("import", str(recording), "--update")
+    updated = run_with_lists(pair, "import", str(recording), "--update")
 
-    assert updated == (
+    assert updated[:2] == (
         1,
         [
             "conflict\tassignment\t18\tsessionId",
             "conflict\tclient\t3\topptId: exists already",
             "conflict\tsession\t6\tclientId",
-            "1 caregiver added, 1 client changed, 3 conflicts",
+            "1 caregiver added, 1 book added, 1 client changed, 3 conflicts",
         ],
     )
+    assert updated[2][:2] == [BOOKS, "  book 9"]
 
 
 def set_identifiers(url: str, *of_clients: str) -> None:
