@@ -192,8 +192,11 @@ def finding_gone(update: Update, recording: Recording, users: dict[Key, str | No
         for number, user in recording.user_names(role).items()
         if (role, user) in recording.complete
     }
-    names = {(role.lower(), user) for role, user in recording.complete}
-    seen |= {(kind, number) for (kind, number), user in users.items() if (kind, user) in names}
+    shown = {(role.lower(), user): recording.users[role][user] for role, user in recording.complete}
+    for (kind, number), user in users.items():
+        people = shown.get((kind, user or ""))
+        if people is not None and (not people or number in people):  # the name may be of another person now
+            seen.add((kind, number))
     for key in update.base.keys() | update.choices.keys():
         (kind, number), fingerprint = key, update.base.get(key, "only here")
         is_care = kind in ("session", "assignment") and fingerprint not in (ERASED, KEPT)

@@ -778,6 +778,23 @@ def test_rows_of_a_client_whose_token_was_not_recorded_are_neither_gone_nor_chan
     assert rows_of(pair.new) == before
 
 
+def test_rows_of_a_person_whose_user_name_is_of_another_one_now_are_not_gone(pair: Pair) -> None:
+    """Caregiver 2 has taken over the account of caregiver 1, whose pages nobody has recorded."""
+    pair.import_first()
+    recording = Path(pair.record())
+    lines = [orjson.loads(line) for line in recording.read_bytes().splitlines()]
+    lines = [each for each in lines if each["userName"] != "caregiver-1"]
+    for each in lines:
+        each["userName"] = each["userName"].replace("caregiver-2", "caregiver-1")
+    write_lines(recording, lines)
+
+    updated = run_with_lists(pair, "import", str(recording), "--update", "--partial", "--remove-gone")
+
+    assert updated[:2] == (0, ["0 conflicts"])
+    unseen = updated[2][updated[2].index(UNSEEN) + 1 :]
+    assert unseen[-1] == "  and 6 more"
+
+
 USERS = "user names that match no person; use `care-gateway account link` or `add`:"
 
 
