@@ -115,11 +115,11 @@ class ServicePair:
 
         return handler
 
-    def compare(self, *options: str, calls: list[dict[str, Any]] | None = None) -> Result:
+    def compare(self, *options: str, calls: list[dict[str, Any]] | None = None, **settings: Any) -> Result:
         file = write_lines(self.folder / "calls.jsonl", [{"path": PATH}] if calls is None else calls)
         addresses = [word for name, address in self.addresses.items() for word in (f"--{name}", address)]
         tokens = ["--caregivers", str(self.folder / "caregivers"), "--clients", str(self.folder / "clients")]
-        return self.command("legacy", "compare", *addresses, *tokens, *options, str(file))
+        return self.command("legacy", "compare", *addresses, *tokens, *options, str(file), **settings)
 
 
 def printed(result: Result) -> tuple[int, list[str]]:

@@ -12,6 +12,7 @@ from moving_over.body_diff import read_masks
 from moving_over.comparison import Comparison, Outcome, Service
 from moving_over.http_client import read_address
 from moving_over.recorded_calls import NO_ROLE, Call
+from tests import keys
 from tests.moving_over.services import (
     BUSY,
     JSON,
@@ -460,6 +461,14 @@ def test_tokens_can_be_in_the_environment_and_differ_between_the_services(
         ["bearer caregiver-token-1", "bearer client-token-1"],
         ["bearer another-token", "bearer a-client-token"],
     ]
+
+
+def test_the_claim_of_the_settings_names_the_user_of_a_token(pair: ServicePair) -> None:
+    (pair.folder / "caregivers").write_text(keys.token("CAREGIVER", "caregiver-1", login="caregiver-9"))
+    pair.start(Response(), Response())
+    calls = [{"path": PATH, "userName": "caregiver-9"}]
+
+    assert printed(pair.compare(calls=calls, claim_user="login")) == (0, [SAME])
 
 
 def test_an_overloaded_service_gets_the_request_again(pair: ServicePair) -> None:

@@ -292,6 +292,19 @@ def test_items_that_are_no_objects_are_recorded_with_their_list(
     assert (result.exit_code, result.stdout) == (0, f"4 responses for 1 user, in {tmp_path}/r\n")
 
 
+def test_a_recording_names_its_users_by_the_claim_of_the_settings(
+    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CAREGIVERS", keys.token("CAREGIVER", "caregiver-1", login="caregiver-9"))
+
+    with fake_service(lambda request: page(0, 0, total=0)) as address:
+        where = ("--old", address, "--to", str(tmp_path / "r"))
+        command("legacy", "record", *where, *TOKENS[:2], claim_user="login")
+
+    lines = (tmp_path / "r" / "index.jsonl").read_bytes().splitlines()
+    assert [orjson.loads(line)["userName"] for line in lines] == ["caregiver-9"] * 3
+
+
 def test_tokens_that_are_sent_unencrypted_are_a_warning(command: Command, tmp_path: Path) -> None:
     where = ("--old", f"http://{'a' * 64}.example.test", "--to", str(tmp_path / "r"))
 
