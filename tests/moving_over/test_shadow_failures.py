@@ -132,16 +132,19 @@ def test_an_old_service_whose_host_is_no_name_is_a_502() -> None:
     assert [(key[-1], number) for key, number in shadow.counts.of("answers")] == [("old failed", 1)]
 
 
-@pytest.mark.parametrize("option", ["--port", "--metrics-port"])
-def test_a_port_that_is_taken_is_named(option: str) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
+@pytest.mark.parametrize(
+    ("option", "host"), [("--port", "CARE_HOST"), ("--metrics-port", "CARE_METRICS_HOST")]
+)
+def test_a_port_that_is_taken_is_named_with_its_host(option: str, host: str) -> None:
+    """Each port is opened at its own address."""
+    with socket.create_server(("127.0.0.2", 0)) as taken:
         number = taken.getsockname()[1]
         ports = {"--port": free_port(), "--metrics-port": free_port(), option: number}
         words = [str(word) for pair in ports.items() for word in pair]
         urls = ["--old", "http://127.0.0.1:1", "--new", "http://127.0.0.1:1"]
-        result = CliRunner().invoke(main, ["legacy", "shadow", *urls, *words])
+        result = CliRunner().invoke(main, ["legacy", "shadow", *urls, *words], env={host: "127.0.0.2"})
 
     assert result.exit_code == 2
     assert result.stderr.splitlines()[-1] == (
-        f"care-gateway: cannot listen on 127.0.0.1, port {number}: Address already in use"
+        f"care-gateway: cannot listen on 127.0.0.2, port {number}: Address already in use"
     )
