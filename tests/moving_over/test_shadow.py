@@ -1,9 +1,10 @@
 """A shadow compares answers of two services, explains noise of the old one, and counts without values."""
 
 import gzip
+import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
@@ -494,6 +495,27 @@ def test_an_answer_leaves_the_queue_with_its_bytes() -> None:
             assert time.monotonic() < until
 
     assert shadow.counts.of("answers") == [((GET_CAREGIVER_ASSIGNMENT, "unknown", "failed"), count)]
+
+
+def test_changes_are_sent_one_after_another() -> None:
+    """In their order: the second one is not sent before the response to the first one."""
+    together, met = threading.Barrier(2), []
+
+    def new(request: Request) -> Response:
+        with suppress(threading.BrokenBarrierError):
+            met.append(together.wait(0.2))
+        return json_response({})
+
+    with fake_service(new) as address:
+        comparison = replace(idle_shadow(new=address).comparison, with_changes=True, concurrency=4)
+        shadow = Shadow(comparison, Counts({}))
+        for _ in range(2):
+            shadow.offer(call("/gateway/profile/caregiver/session/assignment", "PUT"), ONE)
+        until = time.monotonic() + PATIENCE
+        while sum(number for _, number in shadow.counts.of("answers")) < 2:
+            assert time.monotonic() < until
+
+    assert met == []
 
 
 def test_an_old_service_that_fails_is_counted_and_not_compared() -> None:
