@@ -256,6 +256,23 @@ def test_a_stored_name_or_user_that_differs_is_a_contradiction(
     assert rejected.stderr == f"reading\n{CONTRADICTION}:\n{''.join(gaps)}{INCOMPLETE}"
 
 
+def test_a_user_name_on_the_pages_of_two_people_is_the_account_of_neither(
+    command: Command, tmp_path: Path, complete: list[Line]
+) -> None:
+    lines = deepcopy(complete)
+    for each in lines:
+        each["userName"] = each["userName"].replace("client-2", "client-1")
+
+    result = command("import", str(write_lines(tmp_path / "recording.jsonl", lines)), "--partial")
+
+    assert result.stdout == COUNTS
+    assert result.stderr.partition("people without")[1:] == (
+        "people without",
+        " an account; add it with `care-gateway account link`:\n  client 1\n  client 2\n"
+        "user names that match no person; use `care-gateway account link` or `add`:\n  client client-1\n",
+    )
+
+
 def test_an_erased_client_contradicts_nothing(
     settings: Settings, command: Command, tmp_path: Path, complete: list[Line]
 ) -> None:
