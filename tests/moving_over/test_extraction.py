@@ -498,8 +498,9 @@ def test_an_assignment_on_several_pages_is_one_row(tmp_path: Path, complete: lis
 
 
 def test_rows_that_are_invalid_on_one_of_two_pages_are_left_out(tmp_path: Path, complete: list[Line]) -> None:
-    """A later page shows other values."""
+    """A later page shows other values. They lack nothing else, such as answers."""
     lines = deepcopy(complete)
+    item(1, status="COMPLETE", submitDate="2026/11/20 09:00")(lines)
     lines += [in_another_size(lines[number - 1]) for number in (1, 9)]
     item(14, status="DONE")(lines)
     item(15, title=None)(lines)
@@ -507,6 +508,7 @@ def test_rows_that_are_invalid_on_one_of_two_pages_are_left_out(tmp_path: Path, 
     recording = extracted(tmp_path / "recording.jsonl", lines)
 
     assert recording.aside == {("assignment", 4): 4, ("session", 2): None}
+    assert [gap for gap, texts in recording.gaps.items() if texts] == [Gap.ASIDE]
     assert sorted(recording.facts["assignment"]) == [1, 2, 3, 5]
     rows = [row.key for row in recorded_rows(recording) if row.kind in ("session", "assignment")]
     assert sorted(rows) == sorted(
