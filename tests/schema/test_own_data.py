@@ -7,7 +7,7 @@ import pytest
 from click.testing import CliRunner
 
 from app.cli import main
-from tests.answers import TEST, a_world_to_answer_in, save
+from tests.answers import SUBMITTED, TEST, a_world_to_answer_in, save
 from tests.callers import Gateway
 from tests.factories import starting_with
 from tests.lifecycle import load_one_client
@@ -57,17 +57,25 @@ def test_the_default_format_is_json(lived: Gateway) -> None:
 
 @starting_with(a_world_to_answer_in)
 def test_answers_have_the_positions_of_their_questions(gateway: Gateway) -> None:
-    """Also beside an answer that is missing. Question 4 is the first one of its book."""
+    """Also beside an answer that is missing. Question 4 is the first one of its book.
+
+    Imported answers, which have no question, are numbered in their own order.
+    """
     client = gateway.as_client(1)
     save(client, TEST, {6: "7.5", 9: "3"})
 
     exported = json.loads(client.data("{ ownData }")["ownData"])
 
-    [homework] = [each for each in exported["sessions"][0]["assignments"] if each["id"] == TEST]
-    assert homework["answerSets"][0]["answers"] == [
+    [first, imported] = (
+        each["answerSets"][0]["answers"]
+        for each in exported["sessions"][0]["assignments"]
+        if each["id"] in (TEST, SUBMITTED)
+    )
+    assert first == [
         {"position": 3, "questionId": 6, "questionText": "How many hours?", "answer": "7.5"},
         {"position": 6, "questionId": 9, "questionText": "How strongly?", "answer": "3"},
     ]
+    assert [(each["position"], each["questionId"]) for each in imported] == [(1, None), (2, None)]
 
 
 def test_the_export_reads_one_snapshot(lived: Gateway) -> None:
