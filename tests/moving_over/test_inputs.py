@@ -27,6 +27,12 @@ LINES: dict[str, tuple[dict[str, Any], str]] = {
     "a header of two lines": (
         {"path": PATH, "headers": {"a": "x\r\nb: c"}}, "headers: a must be ASCII text of one line"
     ),
+    **{
+        f"a header with {value!r}": (
+            {"path": PATH, "headers": {"a": value}}, "headers: a must be ASCII text of one line"
+        )
+        for value in ("x\ry", "x\0", "x\x7f")
+    },
     "a relative path": ({"path": "gateway"}, INVALID_PATH),
     "a path with a space": ({"path": "/a b"}, INVALID_PATH),
     "a path in another alphabet": ({"path": "/ä"}, INVALID_PATH),
