@@ -57,8 +57,10 @@ def test_the_old_row_can_be_taken(pair: Pair, case: str) -> None:
     assert pair.run("import", recording, "--update") == (0, ["0 conflicts"])
     assert is_equal_to(pair, recording)
     assert run_read(pair.new, differences()) == []
-    operations = raw.run(pair.new, "SELECT operation FROM audit_record ORDER BY id")
-    assert [row[0] for row in operations][-2:] == ["resolve", "import"]
+    records = raw.run(pair.new, "SELECT operation, about FROM audit_record ORDER BY id")
+    assert [tuple(row) for row in records][-2:] == [
+        ("resolve", '[[1,1,{"assignments":[1]}]]'), ("import", "[]")
+    ]  # fmt: skip
 
 
 def is_equal_to(pair: Pair, recording: str) -> bool:
