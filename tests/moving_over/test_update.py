@@ -12,6 +12,7 @@ import orjson
 import pytest
 
 from app.care.answers import submitting as submitting_steps
+from app.db.admin.erasing import erasing
 from app.db.drivers.factory import open_database
 from app.db.drivers.interface import Database
 from app.db.reader.selection import AccessScope
@@ -435,6 +436,22 @@ MEANWHILE: dict[str, tuple[Verb, str]] = {  # in the old service, and the report
     "submitted": (submitting("3"), "score, answers"),
     "gone": (withdrawing, "gone from the old service, changed here"),
 }
+
+
+@pytest.mark.parametrize("kind", ["postgresql"], indirect=True)
+def test_an_update_waits_for_an_erasure_and_leaves_the_rows_of_the_client(pair: Pair) -> None:
+    pair.import_first()
+    on(pair, "old", partial(submitting("3"), number=1))
+    recording = pair.record()
+
+    async def update() -> tuple[int, list[str]]:
+        async with uncommitted(pair.new, erasing(1, NOW)):
+            updated = asyncio.create_task(asyncio.to_thread(pair.run, "import", recording, "--update"))
+            assert await until_blocked(pair.new, updated)
+        return await updated
+
+    assert asyncio.run(update()) == (0, ["21 of erased clients skipped, 0 conflicts"])
+    assert raw.run(pair.new, "SELECT * FROM answer_set") == []
 
 
 @pytest.mark.parametrize("kind", ["postgresql"], indirect=True)
@@ -1217,11 +1234,16 @@ def test_a_page_of_several_people_does_not_show_all_rows_of_each(pair: Pair) -> 
     assert updated.stderr.partition(f"{UNSEEN}\n")[2].splitlines()[0] == "  assignment 18"
 
 
-def test_an_incomplete_recording_removes_nothing(pair: Pair) -> None:
+@pytest.mark.once_on_postgresql
+@pytest.mark.parametrize("user", ["{}-1", "one"], ids=["two names", "one name of a caregiver and a client"])
+def test_an_incomplete_recording_removes_nothing(pair: Pair, user: str) -> None:
     pair.import_first()
-    lines = Path(pair.record()).read_bytes().splitlines(keepends=True)
+    lines = Path(pair.record()).read_text().splitlines(keepends=True)
     cut = pair.folder / "cut.jsonl"
-    cut.write_bytes(b"".join(lines[1:]))
+    text = "".join(lines[1:])
+    for role in PATHS:
+        text = text.replace(f'"{role}-1"', f'"{user.format(role)}"')
+    cut.write_text(text)
 
     refused = pair.command("import", str(cut), "--update", database_url=pair.new)
     partly = pair.command("import", str(cut), "--update", "--partial", "--remove-gone", database_url=pair.new)
