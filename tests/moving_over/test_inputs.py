@@ -106,6 +106,7 @@ READ: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
         {"path": PATH, "method": None, "headers": None, "status": None, "body": None},
         {"method": "GET", "headers": {}, "status": 200, "body": None, "role": "CAREGIVER"},
     ),
+    "a path in which a role is only a part of a word": ({"path": "/clients/x-caregiver/7"}, {"role": None}),
     "without a token": ({"path": PATH, "role": NO_ROLE}, {"role": None}),
     **{
         f"{role} on any path": ({"path": "/x", "role": role}, {"role": role})
