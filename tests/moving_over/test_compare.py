@@ -365,6 +365,23 @@ def test_a_call_without_a_response_is_not_compared(pair: ServicePair) -> None:
     )
 
 
+def test_a_call_that_is_not_answered_in_the_given_time_is_not_compared(pair: ServicePair) -> None:
+    answered = threading.Event()
+
+    def new(request: Request) -> Response:
+        answered.wait(5)  # with a longer timeout, the call would succeed
+        return Response()
+
+    pair.start(Response(), new)
+
+    result = pair.compare("--timeout", "0.1")
+    answered.set()
+
+    assert printed(result)[1][:2] == [
+        FIRST, "  not compared: the new service: no complete response in time"
+    ]  # fmt: skip
+
+
 @pytest.mark.parametrize(
     ("calls", "skipped"),
     [([], ""), ([{"path": PATH, "method": "PUT"}], ", 1 skipped because they change data (--changes)")],

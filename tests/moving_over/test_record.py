@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -276,6 +277,44 @@ def test_a_recording_that_cannot_be_written_leaves_no_folder(
 
     assert (result.exit_code, result.stderr) == (2, f"recording\ncare-gateway: {file}: File exists\n")
     assert not file.parent.exists()
+
+
+def test_no_more_users_are_recorded_at_once_than_given(
+    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CAREGIVERS", "one a-token\nanother b-token")
+    together, met = threading.Barrier(2), []
+
+    def old(request: Request) -> Response:
+        with suppress(threading.BrokenBarrierError):
+            met.append(together.wait(0.2))
+        return page(0, 0, total=0)
+
+    with fake_service(old) as address:
+        where = ("--old", address, "--to", str(tmp_path / "r"), "--at-once", "1")
+        recorded = command("legacy", "record", *where, *TOKENS[:2])
+
+    assert (recorded.stdout.partition(",")[0], met) == ("6 responses for 2 users", [])
+
+
+def test_a_call_that_is_not_answered_in_the_given_time_fails(
+    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CAREGIVERS", "someone a-token")
+    answered = threading.Event()
+
+    def old(request: Request) -> Response:
+        answered.wait(5)  # with a longer timeout, the call would succeed
+        return page(0, 0, total=0)
+
+    with fake_service(old) as address:
+        where = ("--old", address, "--to", str(tmp_path / "r"), "--timeout", "0.1", "--attempts", "1")
+        failed = command("legacy", "record", *where, *TOKENS[:2])
+        answered.set()
+
+    assert failed.stderr.splitlines()[1:] == [
+        f"care-gateway: caregiver someone: {LIST}: no complete response in time"
+    ]
 
 
 def test_items_that_are_no_objects_are_recorded_with_their_list(
