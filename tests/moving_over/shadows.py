@@ -78,9 +78,13 @@ def read_request(connection: socket.socket) -> bytes:
 class RunningShadow:
     process: Process
     url: str
-    metrics_port: int
+    metrics_url: str
     log: Path
     state: Path
+
+    @property
+    def address(self) -> tuple[str, int]:
+        return address_of(self.url)
 
     def fetch(
         self, path: str, method: str = "GET", body: Body = None, **headers: str
@@ -88,7 +92,7 @@ class RunningShadow:
         return fetch(self.url, path, method, body, **headers)
 
     def metrics(self) -> str:
-        return httpx2.get(f"http://127.0.0.1:{self.metrics_port}/metrics").text
+        return httpx2.get(f"{self.metrics_url}/metrics").text
 
     def wait_for(self, *texts: str) -> str:
         """The metrics, as soon as they contain the texts."""
@@ -101,6 +105,12 @@ class RunningShadow:
     def stop(self) -> tuple[int, list[str]]:
         self.process.send_signal(SIGTERM)
         return self.process.wait(), self.log.read_text().splitlines()
+
+
+def address_of(url: str) -> tuple[str, int]:
+    parts = urlsplit(url)
+    assert parts.hostname and parts.port
+    return parts.hostname, parts.port
 
 
 def fetch(
@@ -117,27 +127,31 @@ def fetch(
 
 
 @contextmanager
-def shadowing(folder: Path, old: str, new: str, *options: str) -> Iterator[RunningShadow]:
+def shadowing(
+    folder: Path, old: str, new: str, *options: str, host: str = "127.0.0.1", metrics_host: str = "127.0.0.1"
+) -> Iterator[RunningShadow]:
     port, metrics_port = free_port(), free_port()
     log, state = folder / "shadow.log", folder / "shadow.json"
     addresses = ["--old", old, "--new", new, "--port", str(port), "--metrics-port", str(metrics_port)]
     with log.open("w+") as output:
         words = ["legacy", "shadow", *addresses, "--state", str(state), *options]
-        process = spawn(words, "", {"env": "development"}, output)
+        settings = {"env": "development", "host": host, "metrics_host": metrics_host}
+        process = spawn(words, "", settings, output)
         assert isinstance(process, Process)
         try:
-            wait_for_port(process, port, log)
-            yield RunningShadow(process, f"http://127.0.0.1:{port}", metrics_port, log, state)
+            wait_for_port(process, (host, port), log)
+            metrics_url = f"http://{metrics_host}:{metrics_port}"
+            yield RunningShadow(process, f"http://{host}:{port}", metrics_url, log, state)
         finally:
             process.kill()
             process.wait()
 
 
-def wait_for_port(process: Process, port: int, log: Path) -> None:
+def wait_for_port(process: Process, address: tuple[str, int], log: Path) -> None:
     until = time.monotonic() + PATIENCE
     while process.poll() is None and time.monotonic() < until:
         try:
-            return socket.create_connection(("127.0.0.1", port)).close()
+            return socket.create_connection(address).close()
         except ConnectionError:
             time.sleep(0.02)
     raise AssertionError(f"not ready:\n{log.read_text()}")

@@ -2,6 +2,7 @@
 
 import gzip
 import socket
+import sys
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -18,7 +19,7 @@ from click.testing import CliRunner
 from app.cli import main
 from tests import keys
 from tests.live.processes import PATIENCE
-from tests.moving_over.shadows import RawService, RunningShadow, fetch, shadowing
+from tests.moving_over.shadows import RawService, RunningShadow, address_of, fetch, shadowing
 
 pytestmark = pytest.mark.live
 
@@ -79,8 +80,20 @@ def old() -> RawService:
 @pytest.fixture(scope="module")
 def passed(old: RawService, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningShadow]:
     """A shadow whose new service is down."""
-    with old.running() as url, shadowing(tmp_path_factory.mktemp("shadow"), url, NOWHERE) as shadow:
+    folder = tmp_path_factory.mktemp("shadow")
+    hosts = {"host": "127.0.0.2", "metrics_host": "127.0.0.3"} if sys.platform == "linux" else {}
+    with old.running() as url, shadowing(folder, url, NOWHERE, **hosts) as shadow:
         yield shadow
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems have one loopback address")
+def test_the_proxy_and_its_metrics_are_each_only_at_their_own_host(passed: RunningShadow) -> None:
+    for url in (passed.url, passed.metrics_url):
+        host, port = address_of(url)
+        socket.create_connection((host, port), PATIENCE).close()
+        for other in {"127.0.0.1", "127.0.0.2", "127.0.0.3"} - {host}:
+            with pytest.raises(ConnectionRefusedError):
+                socket.create_connection((other, port), PATIENCE)
 
 
 @pytest.mark.parametrize("path", ANSWERS)
@@ -104,7 +117,7 @@ def test_the_answer_to_a_head_request_keeps_its_headers(passed: RunningShadow) -
 
 
 def test_a_client_of_http_1_0_gets_the_chunked_body_unframed(passed: RunningShadow) -> None:
-    with socket.create_connection(("127.0.0.1", int(passed.url.rpartition(":")[2]))) as client:
+    with socket.create_connection(passed.address) as client:
         client.sendall(b"GET /chunked HTTP/1.0\r\n\r\n")
         received = client.makefile("rb").read()
 
@@ -113,7 +126,7 @@ def test_a_client_of_http_1_0_gets_the_chunked_body_unframed(passed: RunningShad
 
 
 def test_a_client_of_http_1_0_sees_that_an_answer_is_incomplete(passed: RunningShadow) -> None:
-    with socket.create_connection(("127.0.0.1", int(passed.url.rpartition(":")[2]))) as client:
+    with socket.create_connection(passed.address) as client:
         client.sendall(b"GET /broken HTTP/1.0\r\n\r\n")
 
         with pytest.raises(ConnectionResetError):
@@ -150,7 +163,7 @@ COOKIES = b"Cookie: a=1\r\nCookie: b=2\r\nX-Forwarded-For: 192.0.2.7\r\nX-Forwar
 
 def exchange_raw(url: str, request: bytes) -> bytes:
     """The response to a request that ends the connection."""
-    with socket.create_connection(("127.0.0.1", int(url.rpartition(":")[2])), PATIENCE) as client:
+    with socket.create_connection(address_of(url), PATIENCE) as client:
         client.sendall(request)
         return client.makefile("rb").read()
 
@@ -160,7 +173,7 @@ def test_a_request_with_a_length_and_chunks_arrives_with_chunks(
 ) -> None:
     """A service that obeys the length would read the rest as another request."""
     old.requests.clear()
-    with socket.create_connection(("127.0.0.1", int(passed.url.rpartition(":")[2]))) as client:
+    with socket.create_connection(passed.address) as client:
         client.sendall(b"POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n")
         client.sendall(b"Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n")
         client.recv(1)
@@ -265,7 +278,7 @@ def test_headers_of_many_packets_pass(old: RawService, passed: RunningShadow) ->
         return half + b"\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
 
     old.answers["/long"] = [b"HTTP/1.1 200 OK\r\nX-Long: " + half, next_packet]
-    with socket.create_connection(("127.0.0.1", int(passed.url.rpartition(":")[2])), PATIENCE) as client:
+    with socket.create_connection(passed.address, PATIENCE) as client:
         client.sendall(b"GET /long HTTP/1.1\r\nHost: a\r\nX-Long: " + half)
         client.sendall(next_packet())
         received = client.makefile("rb").read()
@@ -346,7 +359,7 @@ def test_the_request_ends_with_the_client(tmp_path: Path) -> None:
         socket.create_server(("127.0.0.1", 0)) as old,
         shadowing(tmp_path, f"http://127.0.0.1:{old.getsockname()[1]}", NOWHERE) as shadow,
     ):
-        with socket.create_connection(("127.0.0.1", int(shadow.url.rpartition(":")[2]))) as client:
+        with socket.create_connection(shadow.address) as client:
             client.sendall(f"GET {PATH} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
             connection = old.accept()[0]
             connection.settimeout(PATIENCE)
