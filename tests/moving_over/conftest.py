@@ -1,6 +1,7 @@
 """Fixtures: the databases of an old and a new service, a complete recording, two fake services."""
 
 import shutil
+import ssl
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -9,8 +10,10 @@ import pytest
 
 from app.main import create_app
 from app.settings import Environment, Settings
+from moving_over.http_client import tls_context
 from tests import keys
 from tests.callers import Gateway, load, opened
+from tests.certificates import certificate
 from tests.cli.conftest import Command, command, no_settings
 from tests.conftest import fresh_database
 from tests.factories import NOW, a_world
@@ -76,3 +79,18 @@ def move(
         old = OldService(forwarding_to(gateway.client))
         with fake_service(old) as address:
             yield Move(old, address, command, new_settings.database, tmp_path)
+
+
+@pytest.fixture(params=[False, True], ids=["a certificate that is not trusted", "a trusted certificate"])
+def tls(
+    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[tuple[ssl.SSLContext, bool]]:
+    """TLS of a server at 127.0.0.1, and whether its certificate is trusted."""
+    own = certificate(tmp_path)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(own)
+    if request.param:
+        monkeypatch.setenv("SSL_CERT_FILE", str(own))
+    tls_context.cache_clear()
+    yield context, request.param
+    tls_context.cache_clear()

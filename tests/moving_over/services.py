@@ -1,5 +1,6 @@
 """Fake services behind real sockets, and the command that compares two of them."""
 
+import ssl
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -39,7 +40,7 @@ Handler = Callable[[Request], Response | None]  # None closes the connection wit
 
 
 @contextmanager
-def fake_service(handler: Handler) -> Iterator[str]:
+def fake_service(handler: Handler, tls: ssl.SSLContext | None = None) -> Iterator[str]:
     """Yields the address."""
 
     class HTTPHandler(BaseHTTPRequestHandler):
@@ -68,10 +69,12 @@ def fake_service(handler: Handler) -> Iterator[str]:
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), HTTPHandler)
     server.daemon_threads = True
+    if tls is not None:
+        server.socket = tls.wrap_socket(server.socket, server_side=True)
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
     try:
-        yield f"http://127.0.0.1:{server.server_port}"
+        yield f"http{'s' if tls else ''}://127.0.0.1:{server.server_port}"
     finally:
         server.shutdown()
         thread.join()

@@ -163,6 +163,21 @@ def test_a_service_without_tls_is_named_as_such() -> None:
     assert str(refusal.value).startswith(f"{secure} cannot be reached: TLS: ")
 
 
+def test_a_service_over_tls_needs_a_trusted_certificate_of_its_name(tls: tuple[ssl.SSLContext, bool]) -> None:
+    context, is_trusted = tls
+    found = []
+    with fake_service(lambda request: Response(), context) as url:
+        for each in (url, url.replace("127.0.0.1", "localhost")):
+            with closing(Connection(read_address(each), timeout=30)) as connection:
+                try:
+                    found.append(str(connection.send("GET", "/", None, {}).status))
+                except LegacyMigrationError as error:
+                    found.append(str(error).partition("cannot be reached: ")[2])
+
+    untrusted = "TLS: CERTIFICATE VERIFY FAILED"
+    assert found == ["200" if is_trusted else untrusted, untrusted]
+
+
 def tls_error(reason: str | None) -> ssl.SSLError:
     error = ssl.SSLError("no more is known")
     error.reason = reason  # type: ignore[assignment]

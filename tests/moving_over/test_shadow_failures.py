@@ -2,6 +2,7 @@
 
 import asyncio
 import socket
+import ssl
 import sys
 from asyncio import StreamReader
 from collections.abc import Awaitable, Callable
@@ -15,7 +16,7 @@ from starlette.types import Message
 from app.cli import main
 from moving_over.http_client import read_address
 from moving_over.shadow import Exchange, create_proxy
-from tests.moving_over.services import PATH
+from tests.moving_over.services import PATH, Response, fake_service
 from tests.moving_over.test_shadow import idle_shadow
 from tests.ports import free_port
 
@@ -116,6 +117,20 @@ def test_an_old_service_that_accepts_no_connection_in_time_is_a_504() -> None:
 
     assert sent[0]["status"] == 504
     assert [(key[-1], number) for key, number in shadow.counts.of("answers")] == [("old failed", 1)]
+
+
+def test_the_old_service_over_tls_needs_a_trusted_certificate(tls: tuple[ssl.SSLContext, bool]) -> None:
+    context, is_trusted = tls
+    sent: list[Message] = []
+
+    async def send(message: Message) -> None:
+        sent.append(message)
+
+    with fake_service(lambda request: Response(), context) as url:
+        proxy = create_proxy(read_address(url), 30, idle_shadow())
+        asyncio.run(proxy(dict(SCOPE), receiving({"type": "http.request"}), send))
+
+    assert sent[0]["status"] == (200 if is_trusted else 502)
 
 
 def test_an_old_service_whose_host_is_no_name_is_a_502() -> None:
