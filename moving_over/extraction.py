@@ -183,6 +183,7 @@ def add_assignment(recording: Recording, read: Members, index: int) -> Members:
         add("assignment", number, answers=answers)  # a list may omit answers, which is no contradiction
     if answers is not None or known.get("answers") is None:
         known.update(answers=answers, place=(recording.line, index))
+        known["sets"] = [each["id"] for each in read["answers"]]
         known["fingerprint"] = fingerprint_of(assignment_members(read))
     return known
 

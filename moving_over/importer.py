@@ -150,7 +150,8 @@ def applying(
     moment, older = replacing_moment(recording.moments, update.base)
     recorded = fingerprints_in(recording)
     erased = yield from reading_erased(recording, update.base)
-    changed = {key for key, found in recorded.items() if decided(update.base.get(key, "")) != found} - erased
+    changed = {key for key, found in recorded.items() if decided(update.base.get(key, "")) != found}
+    changed = (changed | finding_reopened(update, recording)) - erased
     update.erased = len(erased & recorded.keys())
     gone = {*finding_gone(update, recording, (yield from reading_users()))}
     marks = [key for key in update.base if key[0].startswith(CONFLICT)]
@@ -182,6 +183,17 @@ def applying(
     yield from saving_imported(saved, [*update.dropped, *older, *marks])
     yield Bulk("event", EVENT, update.events)
     return update
+
+
+def finding_reopened(update: Update, recording: Recording) -> set[Key]:
+    """The assignments that have submissions which are not here, and are equal otherwise."""
+    known = update.rows.known["answer_set"].keys()
+    rows = {("assignment", number): row for number, row in recording.facts["assignment"].items()}
+    return {
+        key
+        for key, row in rows.items()
+        if update.base.get(key) == row["fingerprint"] and {*row["sets"]} - known
+    }
 
 
 def finding_gone(update: Update, recording: Recording, users: dict[Key, str | None]) -> Iterator[Key]:

@@ -355,20 +355,31 @@ def test_submissions_that_cannot_be_imported_change_nothing(
     assert rows_of(pair.new) == before
 
 
-def test_a_submission_that_was_reopened_before_it_was_recorded_is_an_earlier_attempt(pair: Pair) -> None:
+@pytest.mark.once_on_postgresql
+@pytest.mark.parametrize(
+    ("more", "event"),
+    [({}, "REOPENED"), ({"startDate": "2026/11/20 09:00"}, "EXTENDED")],
+    ids=["which is as before", "which starts later"],
+)
+def test_a_submission_that_was_reopened_before_it_was_recorded_is_an_earlier_attempt(
+    pair: Pair, more: dict[str, str], event: str
+) -> None:
+    """The old service shows it with the reopened assignment."""
     pair.import_first()
     on(pair, "old", partial(submitting("3"), number=1))
     recording = pair.record()
-    reopened = {"status": "PENDING", "submitDate": None, "startDate": "2026/11/20 09:00"}
+    reopened = {"status": "PENDING", "submitDate": None, "score": 0, **more}
     rewrite_assignment(recording, 1, lambda item: item.update(reopened))
 
-    updated = pair.run("import", recording, "--update")
+    updated = [pair.run("import", recording, "--update") for _ in range(2)]
 
-    assert updated == (0, ["1 assignment changed, 0 conflicts"])
+    assert updated == [(0, ["1 assignment changed, 0 conflicts"]), (0, ["0 conflicts"])]
+    assert pair.run("legacy", "reconcile", recording)[0] == 0
     assignment = "SELECT status, attempt FROM assignment WHERE id = 1"
     assert [tuple(row) for row in raw.run(pair.new, assignment)] == [("PENDING", 2)]
     sets = "SELECT attempt, score FROM answer_set WHERE assignment_id = 1"
     assert [tuple(row) for row in raw.run(pair.new, sets)] == [(1, None)]
+    assert [row[0] for row in raw.run(pair.new, EVENTS)] == [event]
 
 
 def test_a_submission_that_appears_before_a_known_one_is_a_conflict(pair: Pair) -> None:

@@ -148,8 +148,7 @@ def renumbering(collected: ImportRows, row: RecordedRow, found: StoredRow | None
 
 def adding_attempts(collected: ImportRows, row: RecordedRow, found: StoredRow) -> int:
     """Adds the submissions that are new here; returns the current attempt."""
-    sets = [record for record in row.records if record["kind"] == "answer_set"]
-    new = [record for record in sets if record["id"] not in found.sets]
+    new = new_submissions(row, found)
     answers, is_complete = row.members["answers"], row.members["status"] == AssignmentStatus.COMPLETE
     newest = max(found.sets, default=0)
     is_late = all(each["id"] > newest for each in new)
@@ -165,6 +164,11 @@ def adding_attempts(collected: ImportRows, row: RecordedRow, found: StoredRow) -
     for number, record in enumerate(new, last + 1):
         collected.add_line(orjson.dumps({**record, "attempt": number}))
     return attempt
+
+
+def new_submissions(row: RecordedRow, found: StoredRow) -> list[Members]:
+    sets = [record for record in row.records if record["kind"] == "answer_set"]
+    return [record for record in sets if record["id"] not in found.sets]
 
 
 def score_of(collected: ImportRows, row: RecordedRow) -> int | None:

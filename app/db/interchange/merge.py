@@ -25,6 +25,7 @@ from app.db.interchange.change import (
     check_fixed,
     different_fixed,
     event_of,
+    new_submissions,
     renumbering,
 )
 from app.db.interchange.import_format import LineRejected
@@ -121,23 +122,31 @@ def updating_row(update: Update, row: RecordedRow, found: StoredRow | None) -> S
         return
     is_equal = found is not None and found.members == row.members and not found.is_withdrawn
     is_removed = update.base.get(row.key, "").startswith(REMOVED)
+    is_reopened = found is not None and has_reopened_submission(update, row, found)
     try:
         if choice is Choice.TAKE_OLD and row.kind == "assignment":
             row = yield from renumbering(update.rows, row, found)
         if found is None:
             add(update, row)
             update.added[row.kind] += 1
-        elif not is_equal or is_removed:
+        elif not is_equal or is_removed or is_reopened:
             yield from writing_over(update, row, found, is_removed)
             update.changed[row.kind] += 1
     except (ChangeRejected, LineRejected) as rejection:
         update.conflicts[row.key] = str(rejection)
         return
     update.saved[row.key] = recorded if row.fingerprint == recorded else marked(recorded, KEPT)
-    if row.kind in ("session", "assignment") and not is_equal:
+    if row.kind in ("session", "assignment") and (not is_equal or is_reopened):
         session = row.id if row.kind == "session" else row.members["sessionId"]
         before = None if found is None or found.is_withdrawn else found.members
-        update.note(row.key, session, event_of(row, before))
+        update.note(row.key, session, EventKind.REOPENED if is_reopened else event_of(row, before))
+
+
+def has_reopened_submission(update: Update, row: RecordedRow, found: StoredRow) -> bool:
+    """A submission since the last recording that was reopened, so that the row is as it was before."""
+    new, newest = new_submissions(row, found), max(found.sets, default=0)
+    is_known = update.base.get(row.key) == row.fingerprint[3]
+    return is_known and bool(new) and all(each["id"] > newest for each in new)
 
 
 def releasing_identifiers(
