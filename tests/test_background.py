@@ -22,7 +22,7 @@ from app.db.drivers.sqlite import SqliteDatabase
 from app.events.dispatcher import dispatch
 from app.events.notifications import Notifier
 from app.main import create_app
-from app.server.background import Vitals, in_background, keep_running, log_fault
+from app.server.background import Vitals, in_background, keep_running, log_fault, repeat
 from app.settings import Settings
 from app.telemetry.metrics import server as metrics_server
 from app.telemetry.metrics.server import FOLDER, serve_tcp, start_aggregator
@@ -170,6 +170,21 @@ def test_a_task_is_not_restarted_during_shutdown() -> None:
         raise MemoryError
 
     run(keep_running("the work", work, PATIENCE, stop))
+
+    assert runs == [1]
+
+
+@pytest.mark.parametrize("more", [True, False])
+def test_work_is_not_repeated_during_shutdown_although_more_remains(more: bool) -> None:
+    runs, stop = [], asyncio.Event()
+
+    async def work() -> bool:
+        runs.append(1)
+        stop.set()
+        return more and len(runs) < 3
+
+    for _ in range(2):  # the second time it has stopped before
+        run(repeat(work, stop, PATIENCE))
 
     assert runs == [1]
 
