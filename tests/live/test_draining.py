@@ -18,6 +18,7 @@ import pytest
 
 from app.db.admin.migrate import migrate
 from app.main import create_app
+from app.server import listener
 from app.server.listener import INCOMPLETE_AT_ONCE, AcceptingServer, Config
 from app.server.protocol import EdgeProtocol
 from app.server.sockets import EdgeSocket
@@ -125,11 +126,17 @@ def fetch_until_refused(address: tuple[str, int], started: Barrier) -> set[bytes
             is_started = True
 
 
-def test_connections_that_have_arrived_are_served(tmp_path: Path) -> None:
+@pytest.mark.parametrize("is_alone", [True, False])
+def test_connections_that_have_arrived_are_served(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_alone: bool
+) -> None:
     """The system has accepted them, and the loop has not yet, when the process stops to listen. There are
     many, because a process that drains closes each connection after its response."""
+    monkeypatch.setattr(listener, "ACCEPTED_AT_ONCE", CLIENTS // 4)
 
     async def stopped(server: AcceptingServer) -> list[bytes]:
+        if not is_alone:  # the other processes go on, so this one accepts at once what has arrived
+            server.config.ending = get_context("spawn").Event()
         with connections(server) as clients:
             for client in clients:
                 client.sendall(LIVEZ)
