@@ -290,17 +290,17 @@ def test_a_rejected_handshake_is_counted(served: Served, header: bytes) -> None:
 # --- many websockets ---
 
 
-def test_the_oldest_unauthenticated_websocket_is_closed_first(served: Served) -> None:
+def test_the_oldest_unauthenticated_websockets_are_closed_first(served: Served) -> None:
     with ExitStack() as stack:
         signed_in = stack.enter_context(served.socket(is_signed_in=True))
-        oldest = stack.enter_context(served.socket(is_signed_in=False))
+        oldest = [stack.enter_context(served.socket(is_signed_in=False)) for _ in range(2)]
         others = [stack.enter_context(served.socket(is_signed_in=False)) for _ in range(MAX_PENDING)]
-        closed = oldest.until_closed()
+        closed = [each.until_closed() for each in oldest]
         for one in (signed_in, others[0], others[-1]):
             one.send(type="ping")
         still = [one.message() for one in (signed_in, others[0], others[-1])]
 
-    assert closed == ([], (1013, "too many websockets that are not signed in"))
+    assert closed == [([], (1013, "too many websockets that are not signed in"))] * 2
     assert still == [{"type": "pong"}] * 3
 
 

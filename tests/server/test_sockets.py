@@ -214,6 +214,15 @@ def test_frames_are_limited_and_the_end_is_not(
     assert len(pending) == (not is_signed_in)
 
 
+def test_what_crosses_the_end_does_not_delay_it() -> None:
+    one = opened({})
+    one.send_close(1000)
+
+    one.receive_data(b"".join(each.serialize(mask=True) for each in (MESSAGE, PING, MESSAGE, CLOSE)))
+
+    assert one.close_rcvd is not None
+
+
 def test_a_message_waits_until_the_one_before_it_has_left_room() -> None:
     async def main() -> list[int]:
         writable, sent, counts = asyncio.Event(), list[int](), list[int]()
