@@ -182,6 +182,24 @@ def test_busy_viewers_do_not_take_every_turn(turns: Turns, done: list[str], work
     assert done[:4] == ["busy"] * 3 + ["other"]
 
 
+def test_a_viewer_who_owes_time_does_not_delay_the_queue(turns: Turns, done: list[str], working: Any) -> None:
+    """The viewer is the first in the queue, and another task of the same viewer takes long meanwhile."""
+
+    async def main() -> None:
+        busy = state_of_viewer()
+        requests = [in_task(working("first", 1.2), state_of_viewer(), turns)]
+        requests += [in_task(working("busy", 0.2), busy, turns)]
+        requests += [in_task(working("other", 0.2), state_of_viewer(), turns)]
+        requests += [in_task(working("connected", 5.2), busy, turns)]
+        CONNECTED.add(requests[-1])
+        await asyncio.gather(*requests)
+        CONNECTED.discard(requests[-1])
+
+    run(main)
+
+    assert done == ["first", "connected", "other", "busy"]
+
+
 def test_people_who_are_new_to_the_process_wait_beside_each_other(
     turns: Turns, done: list[str], working: Any
 ) -> None:
