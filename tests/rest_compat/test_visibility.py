@@ -1,5 +1,7 @@
 """Lists contain the viewer's objects in the requested time state, newest first, and nobody else's."""
 
+from collections.abc import Callable
+
 import pytest
 
 from tests.callers import Gateway
@@ -7,6 +9,7 @@ from tests.database_rows import stored
 from tests.factories import (
     HOUR,
     NOW,
+    Record,
     a_complete_assignment,
     a_session,
     a_world,
@@ -131,10 +134,12 @@ def answers_shown(gateway: Gateway) -> list[int]:
     return [answer_set["id"] for answer_set in detail["answers"]]
 
 
-def test_a_reopened_assignment_shows_no_answers(gateway: Gateway) -> None:
-    gateway.import_records(
-        [*a_world(), an_assignment(9, attempt=2), an_answer_set(90, assignment=9, attempt=1)]
-    )
+@pytest.mark.parametrize("record", [an_assignment, a_complete_assignment])
+def test_an_assignment_shows_no_answers_of_an_earlier_attempt(
+    gateway: Gateway, record: Callable[..., Record]
+) -> None:
+    """The record of a complete assignment may come without its answers."""
+    gateway.import_records([*a_world(), record(9, attempt=2), an_answer_set(90, assignment=9, attempt=1)])
 
     assert answers_shown(gateway) == []
 
