@@ -87,6 +87,24 @@ def test_a_legacy_path_reports_an_unknown_outcome(gateway: Gateway) -> None:
     assert response.headers["retry-after"] == "1"
 
 
+@pytest.mark.parametrize("fault", [DatabaseUnavailable, OutcomeUnknown])
+def test_a_change_whose_response_cannot_be_stored_is_answered(
+    gateway: Gateway, fault: type[DatabaseUnavailable], caplog: pytest.LogCaptureFixture
+) -> None:
+    """A repetition builds the response again."""
+    gateway.import_records(a_world())
+    caller, headers = gateway.as_caregiver(1), {"idempotency-key": "one-change"}
+    request = {"json": legacy.homework(), "headers": headers}
+    with failing(gateway, None, None, None, fault()):  # account, key, change
+        made = caller.request("PUT", legacy.ASSIGNMENTS, **request)
+    repeated = caller.request("PUT", legacy.ASSIGNMENTS, **request)
+
+    assert [made.status_code, repeated.status_code] == [200, 200]
+    assert made.content == repeated.content
+    assert ["idempotency-replayed" in each.headers for each in (made, repeated)] == [False, True]
+    assert ["its response was not stored" in each for each in caplog.messages] == [True]
+
+
 def test_a_repetition_with_the_same_key_returns_the_change_whose_result_was_lost(gateway: Gateway) -> None:
     gateway.import_records(a_world())
     headers = {"idempotency-key": "one-change"}
