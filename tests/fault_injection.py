@@ -30,6 +30,21 @@ def raise_in(thread: Thread, fault: type[BaseException]) -> None:
     assert ctypes.pythonapi.PyThreadState_SetAsyncExc(identity, exception) == 1
 
 
+class Hanging:
+    """A database that does not respond."""
+
+    def __init__(self) -> None:
+        self.reads = 0  # that wait now
+
+    async def read(self, steps: Steps[Result]) -> Result:
+        steps.close()
+        self.reads += 1
+        try:
+            return await asyncio.get_running_loop().create_future()  # type: ignore[no-any-return]
+        finally:
+            self.reads -= 1
+
+
 class Failing:
     """A database that raises one of the faults per call, the last first; None runs the steps."""
 

@@ -3,6 +3,7 @@ paths. Importing `app.main` needs no configuration."""
 
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from app.auth.authenticator import Authenticator
 from app.db.admin.migrate import newest_version
 from app.db.drivers.sqlite import READS_PER_THREAD
 from app.db.sql import Statement, Steps
+from app.http import health
 from app.http.router import Router
 from app.main import create_app
 from app.server.admission import AdmissionControl
@@ -21,6 +23,7 @@ from app.settings import Environment, Settings, SettingsError
 from tests import keys
 from tests.callers import Gateway, opened, run_write
 from tests.factories import NOW
+from tests.fault_injection import Hanging
 from tests.postgres import drop_database
 
 UNAVAILABLE = "the database cannot take this now; nothing was changed"
@@ -62,6 +65,20 @@ def test_a_service_without_its_database_is_live_but_not_ready(gateway: Gateway) 
 
     assert get(gateway, "/readyz") == (503, {"status": "the database does not respond"}, "no-store")
     assert get(gateway, "/livez")[0] == 200
+
+
+@pytest.mark.sqlite_only
+def test_a_check_of_readiness_leaves_no_read_behind(
+    gateway: Gateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its read would hold or wait for a connection of the database as long as that does not respond."""
+    monkeypatch.setattr(health, "READ_SECONDS", 0.01)
+    state, hanging = gateway.client.app_state, Hanging()
+    monkeypatch.setitem(state, "authenticator", replace(state["authenticator"], db=hanging))
+
+    assert get(gateway, "/readyz") == (503, {"status": "the database does not respond"}, "no-store")
+    assert get(gateway, "/livez")[0] == 200
+    assert hanging.reads == 0
 
 
 def test_both_contracts_respond_503_without_the_database(

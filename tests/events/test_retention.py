@@ -17,14 +17,16 @@ from app.db.statements.retention import REMOVE_DEAD, REMOVE_EVENTS, removing_dra
 from app.events.deliveries import updating
 from app.events.dispatcher import dispatch
 from app.events.retention import expire, removing_expired
+from app.main import create_app
 from app.server.background import in_background
 from app.settings import KEEP_ALL, Retention
-from tests.callers import run_write
+from tests.callers import opened, run_write
 from tests.db.sql_text import care_tables, keyless, queries_of, with_names
 from tests.db.test_query_plans import explain, is_scan
 from tests.events.conftest import Care, on_database
 from tests.factories import DAY, NOW
 from tests.patience import PATIENCE
+from tests.schema.listening import wait_for
 
 MIDNIGHT = NOW.replace(hour=0)
 MOMENT = timedelta(microseconds=1)
@@ -78,6 +80,20 @@ def test_events_are_removed_after_their_period(care: Care) -> None:
     assert removed(care) == {"events": 2}
     assert (events(care), removed(care)) == ([3, 4], {})
     assert care.rows("SELECT last_event_id FROM event_removal") == [(2,)]
+
+
+@pytest.mark.once_on_postgresql
+@pytest.mark.parametrize(("days", "kept"), [(7, [3]), (10, [2, 3])])
+def test_the_server_removes_events_after_the_period_of_its_settings(
+    care: Care, days: int, kept: list[int]
+) -> None:
+    care.rows("UPDATE reminder SET state = 'SKIPPED'")
+    for age in (11, 8, 1):
+        add_event(care, NOW - age * DAY)
+    changed = {"dispatcher": True, "retention_events": days}
+
+    with opened(create_app(care.settings.model_copy(update=changed), clock=lambda: NOW)):
+        wait_for(lambda: events(care) == kept)
 
 
 def test_an_event_of_a_clock_that_was_ahead_keeps_no_later_ones(care: Care) -> None:
