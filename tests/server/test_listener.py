@@ -2,6 +2,8 @@
 reads a limited number of incomplete requests at once."""
 
 import asyncio
+import os
+import resource
 import signal
 import socket
 from collections import deque
@@ -24,14 +26,16 @@ from app.server.listener import (
     Worker,
     Workers,
     accept_some,
+    drop_new_connections,
     is_incomplete,
 )
+from app.server.timeouts import NO_LINGER
 
 HEALTHCHECK_SECONDS = 30
 
 
 class Clock:
-    now = 0.0
+    now = 1000.0  # as of a clock that began with the machine: 0 would be false
 
     def __call__(self) -> float:
         return self.now
@@ -222,6 +226,52 @@ def test_at_most_so_many_connections_are_accepted_at_once() -> None:
 
         assert [len(each) for each in accepted] == [2, 1, 0]
         assert not any(each.getblocking() for some in accepted for each in some)
+
+
+def test_a_system_without_filters_begins_new_connections_during_shutdown(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(listener, "SO_ATTACH_FILTER", 9999)  # which this system does not know, either
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        drop_new_connections(listening)
+        socket.create_connection(listening.getsockname()).close()
+
+
+def test_a_process_without_a_free_descriptor_accepts_connections_later() -> None:
+    with ExitStack() as stack:
+        listening = stack.enter_context(socket.create_server(("127.0.0.1", 0)))
+        listening.setblocking(False)
+        stack.enter_context(socket.create_connection(listening.getsockname()))
+        limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+        lowest_free = os.dup(listening.fileno())
+        os.close(lowest_free)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (lowest_free, limits[1]))
+        try:
+            assert accept_some(listening, 2) == []
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+
+        [accepted] = accept_some(listening, 2)
+        accepted.close()
+
+
+def test_a_connection_that_its_client_has_reset_is_accepted_with_the_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    server, connected = AcceptingServer(Config(Starlette(), log_config=None)), []
+    server.incomplete = deque()
+    monkeypatch.setattr(server, "start_connecting", lambda each: (connected.append(each), each.close()))
+    with ExitStack() as stack:
+        listening = stack.enter_context(socket.create_server(("127.0.0.1", 0)))
+        listening.setblocking(False)
+        for is_reset in (False, True, False):
+            client = stack.enter_context(socket.create_connection(listening.getsockname()))
+            if is_reset:
+                client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, NO_LINGER)
+                client.close()
+        server.accept_waiting(listening)
+
+    assert len(connected) == 3
 
 
 def test_the_limit_of_incomplete_requests_includes_connections_that_arrive_later(
