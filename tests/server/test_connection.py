@@ -16,6 +16,7 @@ from app.server.admission import AdmissionControl
 from app.server.protocol import HEADER_OVERHEAD, MAX_HEADER_BYTES, MAX_HEADERS, EdgeProtocol
 from app.server.request_cycle import LONG_BODY
 from app.server.sockets import EdgeSocket
+from app.server.timeouts import TimedProtocol
 from app.settings import Environment, Settings
 from tests.leftovers import of_requests
 
@@ -313,13 +314,24 @@ def test_a_request_that_does_not_end_is_dropped_before_the_end_of_a_shutdown() -
 
 @pytest.mark.parametrize("version", [b"1.0", b"1.1", b"1.2"])
 def test_a_connection_of_http_1_0_is_closed_also_if_the_client_would_keep_it(version: bytes) -> None:
+    request = REQUEST.replace(b"1.1", version)[:-2] + b"connection: keep-alive\r\n\r\n"
+
     async def main() -> tuple[bool, list[str], str]:
         one = Connection()
-        await one.receive(REQUEST.replace(b"1.1", version)[:-2] + b"connection: keep-alive\r\n\r\n")
+        await one.receive(request)
         return b"connection: close" in one.sent, one.calls, one.scopes[0]["http_version"]
+
+    async def main_while_overloaded() -> tuple[list[int], bool]:
+        one = Connection(most_requests=1)
+        one.admission.enqueue(cast(Any, object()), Budget())
+        await one.receive(request)
+        if one.protocol.deferred:
+            one.protocol.make_room()
+        return one.statuses, b"connection: close" in one.sent
 
     is_closed = version == b"1.0"
     assert run(main) == (is_closed, ["close"] * is_closed, "1.0" if is_closed else "1.1")
+    assert run(main_while_overloaded) == ([503], is_closed)
 
 
 def test_a_request_whose_upgrade_is_ignored_has_all_other_headers_and_its_body() -> None:
@@ -442,6 +454,21 @@ def test_a_client_is_idle_from_the_response_on(unsent: int) -> None:
         return one.protocol.deadline(one.clock)
 
     assert run(main) == 60 + 5
+
+
+def test_head_and_body_have_the_timeout_each() -> None:
+    """A client that is slow with the first may be slow with the second."""
+
+    async def main() -> float:
+        one = Connection()
+        await one.receive(POST)
+        one.clock = 14
+        await one.receive(b"content-length: 2\r\n\r\n{")
+        while (deadline := one.protocol.deadline(one.clock)) > one.clock:
+            one.clock = deadline
+        return one.clock
+
+    assert run(main) == 14 + TimedProtocol.timeout
 
 
 # --- the scope of a request, and its turn -----------------------------------------------------------
