@@ -117,6 +117,18 @@ def test_the_timeout_of_a_client_that_has_read_enough_ends_unless_the_websocket_
     assert asyncio.run(main()) == (True, [*expected, "abort"] if is_ending else expected, 0)
 
 
+def test_a_client_that_does_not_respond_to_a_ping_is_disconnected_at_once() -> None:
+    """What it has not read would keep a closing websocket open."""
+
+    async def main() -> list[str]:
+        one = Socket()
+        one.size = 1
+        one.protocol.keepalive_timeout()
+        return one.calls
+
+    assert asyncio.run(main()) == ["abort"]
+
+
 @pytest.mark.parametrize("is_writable", [True, False])
 @pytest.mark.parametrize("has_message", [True, False])
 def test_a_websocket_is_read_if_nothing_waits_for_its_application_or_its_client(

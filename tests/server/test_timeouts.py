@@ -2,6 +2,7 @@
 test."""
 
 import asyncio
+import socket
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any, cast
@@ -14,7 +15,7 @@ from uvicorn.server import ServerState
 from app.care.budgets import Budget
 from app.server.admission import AdmissionControl
 from app.server.protocol import EdgeProtocol
-from app.server.timeouts import BODY, IDLE, MIN_PROGRESS, RESPONSE, TimedProtocol
+from app.server.timeouts import BODY, IDLE, MIN_PROGRESS, RESPONSE, TimedProtocol, reset
 from app.settings import Environment, Settings
 
 UNSENT = 10 * MIN_PROGRESS
@@ -86,6 +87,17 @@ def test_a_request_that_is_read_at_the_last_moment_keeps_its_connection() -> Non
     one.check_timeout()
     timers[-1][1]()
     assert ended == [10]
+
+
+def test_a_connection_that_its_client_has_reset_is_aborted() -> None:
+    gone, calls = socket.socket(), list[str]()
+    gone.close()
+
+    reset(
+        cast(Any, SimpleNamespace(get_extra_info={"socket": gone}.get, abort=lambda: calls.append("abort")))
+    )
+
+    assert calls == ["abort"]
 
 
 @pytest.mark.parametrize("is_deferred", [True, False])
