@@ -267,7 +267,8 @@ def test_open_websockets_and_event_streams_are_counted(measured: MeasuredGateway
     }
 
 
-def test_a_websocket_whose_client_leaves_before_a_message_is_closed() -> None:
+@pytest.mark.parametrize("undelivered", ["websocket.accept", "websocket.send"])
+def test_a_websocket_whose_client_leaves_before_a_message_is_closed(undelivered: str) -> None:
     """Its handler ends, and does not receive that the client has left."""
     before = counters.sockets.copy(), counters.closes.copy()
 
@@ -275,13 +276,13 @@ def test_a_websocket_whose_client_leaves_before_a_message_is_closed() -> None:
         raise AssertionError("nothing is received any more")
 
     async def send(message: Message) -> None:
-        if message["type"] == "websocket.send":
+        if message["type"] == undelivered:
             raise ClientDisconnected
 
     async def run() -> None:
         _, counted_send = count_socket(receive, send)
-        await counted_send({"type": "websocket.accept"})
         with pytest.raises(ClientDisconnected):
+            await counted_send({"type": "websocket.accept"})
             await counted_send({"type": "websocket.send", "text": "{}"})
 
     asyncio.run(run())
