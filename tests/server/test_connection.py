@@ -262,6 +262,15 @@ def test_every_stream_of_a_client_that_closes_its_sending_side_ends() -> None:
     assert "abort" in run(main)
 
 
+def test_a_stream_notices_the_end_of_its_client_although_a_request_waits_behind_it() -> None:
+    async def main() -> list[str]:
+        one = Connection()
+        await one.receive(REQUEST.replace(b"/", b"/listens", 1) + REQUEST)
+        return one.calls
+
+    assert run(main) == ["pause_reading", "resume_reading"]
+
+
 @pytest.mark.parametrize("is_free", [True, False])
 def test_a_client_that_closes_its_sending_side_gets_the_response_to_a_deferred_request(is_free: bool) -> None:
     async def main() -> tuple[bool, list[int]]:
@@ -340,10 +349,11 @@ def test_a_request_whose_upgrade_is_ignored_has_all_other_headers_and_its_body()
     async def main() -> tuple[list[Any], list[int]]:
         one = Connection()
         await one.receive(POST + headers + b"{}" + REQUEST)
+        await one.receive(REQUEST.replace(b"1.1", b"1.2"))
         return one.scopes[0]["headers"], one.statuses
 
     host, connection, length = (b"host", b"care"), (b"connection", b"upgrade"), (b"content-length", b"2")
-    assert run(main) == ([host, (b"a", b"1"), (b"a", b"2"), connection, length], [200, 200])
+    assert run(main) == ([host, (b"a", b"1"), (b"a", b"2"), connection, length], [200] * 3)
 
 
 @pytest.mark.parametrize("path", [b"/gateway/a", b"/graphql"])
