@@ -1,6 +1,7 @@
 """Promise: the parts form one ASGI application that reports liveness and readiness and answers 404 to unknown
 paths. Importing `app.main` needs no configuration."""
 
+import asyncio
 import subprocess
 import sys
 from dataclasses import replace
@@ -210,6 +211,17 @@ def test_each_setting_reaches_the_part_that_it_limits(settings: Settings) -> Non
         assert (authenticator.identifier_limiter, authenticator.recorder) == (None, None)
     with pytest.raises(SettingsError, match="CARE_AUDIT=off is for development only"):
         create_app(unlimited.model_copy(update={"env": Environment.PRODUCTION}))
+
+
+@pytest.mark.sqlite_only
+def test_the_tasks_of_requests_run_in_turns(gateway: Gateway) -> None:
+    admission: AdmissionControl = gateway.client.app_state["admission"]
+
+    async def factory() -> Any:
+        return asyncio.get_running_loop().get_task_factory()
+
+    assert gateway.client.portal is not None
+    assert gateway.client.portal.call(factory) == admission.turns.create_task
 
 
 def test_an_unknown_attribute_of_the_module_raises() -> None:
