@@ -266,7 +266,7 @@ def test_a_stream_notices_the_end_of_its_client_although_a_request_waits_behind_
     async def main() -> list[str]:
         one = Connection()
         await one.receive(REQUEST.replace(b"/", b"/listens", 1) + REQUEST)
-        return one.calls
+        return [*one.calls]
 
     assert run(main) == ["pause_reading", "resume_reading"]
 
