@@ -260,7 +260,14 @@ INVALID = [
     ("CARE_LEGACY_DEPRECATED", "0001-01-01T00:00:00+01:00", DATE),
     ("CARE_LEGACY_SUNSET", "31.07.2027", DATE),
     ("CARE_LEGACY_NOTICE", "www.example.test", "must be an address such as https://example.test/leaving"),
-    ("CARE_LEGACY_NOTICE", "https://a.test/>;", "must be an address such as https://example.test/leaving"),
+    *(
+        (
+            "CARE_LEGACY_NOTICE",
+            f"https://a.test/{end}",
+            "must be an address such as https://example.test/leaving",
+        )
+        for end in ("<", ">", ";", ",", '"', " a", "é", "\n")  # which could end the Link header
+    ),
     ("CARE_LEGACY_NOTICE", "https://a.test/leaving", "needs CARE_LEGACY_DEPRECATED or CARE_LEGACY_SUNSET"),
     ("CARE_TOKEN_LIMIT", "0", "must be greater than or equal to 1"),
     ("CARE_TOKEN_LIMIT", "100001", "must be less than or equal to 100000"),
