@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from math import inf
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -38,6 +39,7 @@ class Connection:
     def __init__(self, most_requests: int = 100, app: ASGIApp | None = None, **config: Any) -> None:
         self.clock = 0.0
         self.unsent = 0
+        self.fills_at: float = inf  # bytes of a write of which the client reads all but the last 10
         self.sent = bytearray()
         self.calls: list[str] = []  # of the transport
         self.scopes: list[Scope] = []  # of the requests that the application has received
@@ -74,10 +76,16 @@ class Connection:
             get_extra_info={"socket": connected}.get,
             get_write_buffer_size=lambda: self.unsent,
             is_closing=lambda: "close" in self.calls or "abort" in self.calls,
-            write=self.sent.extend,
+            write=self.write,
             **noting,
         )
         one.connection_made(cast(Any, transport))
+
+    def write(self, data: bytes) -> None:
+        self.sent += data
+        if len(data) >= self.fills_at:
+            self.unsent = 10
+            self.protocol.pause_writing()
 
     async def respond(self, scope: Scope, receive: Receive, send: Send) -> None:
         self.scopes.append(scope)
@@ -501,6 +509,17 @@ def test_each_header_of_a_trusted_proxy_counts(header: bytes, expected: tuple[st
     assert run(main) == expected
 
 
+@pytest.mark.parametrize(("path", "status"), [(b"/livez", 200), (b"/readyz?probe=1", 200), (b"/ready", 503)])
+def test_a_health_check_needs_no_slot(path: bytes, status: int) -> None:
+    async def main() -> list[int]:
+        one = Connection(most_requests=1)
+        one.admission.enqueue(cast(Any, object()), Budget())
+        await one.receive(b"GET " + path + HEAD + b"connection: close\r\n\r\n")
+        return one.statuses
+
+    assert run(main) == [status]
+
+
 def test_a_health_check_does_not_wait_for_its_turn() -> None:
     async def main() -> list[list[int]]:
         statuses = []
@@ -662,10 +681,9 @@ def test_the_whole_response_counts_until_the_client_has_read_it(end: str) -> Non
 
     async def main() -> list[tuple[bool, int]]:
         one = Connection(app=sending(200, [(b"content-length", b"1000")], bytes(1000)))
+        one.fills_at = 1000
         await one.receive(REQUEST)
         budget, counted = one.admission.budgets.of_address(ADDRESS), []
-        one.unsent = 10
-        one.protocol.pause_writing()
         counted.append((budget.unsent >= 1000, budget.slow_connections))
         one.protocol.connection_lost(None) if end == "connection_lost" else one.protocol.resume_writing()
         return [*counted, (budget.unsent > 0, budget.slow_connections)]

@@ -190,6 +190,29 @@ def opened(pending: dict[Any, Any]) -> EdgeConnection:
     return one
 
 
+def test_messages_count_for_the_viewer_until_the_client_has_read_them() -> None:
+    """One that is written counts as a whole until its last byte is sent, and each that waits for that."""
+
+    async def main() -> list[int]:
+        one, counted = Socket(), list[int]()
+        protocol, budget = one.protocol, one.protocol.scope["state"]["budget"]
+        protocol.conn, protocol.handshake_complete = opened({}), True
+        protocol.transport.write = lambda data: protocol.pause_writing()  # type: ignore[method-assign]
+        one.size = 10
+        waiting = []
+        for length in (1000, 500, 70):
+            sending = protocol.send({"type": "websocket.send", "bytes": bytes(length)})
+            waiting.append(asyncio.create_task(sending))
+            await asyncio.sleep(0)
+            counted.append(budget.unsent)
+        for each in waiting:
+            each.cancel()
+        await asyncio.wait(waiting)
+        return counted
+
+    assert asyncio.run(main()) == [1000, 1500, 1570]
+
+
 PING, CLOSE = Frame(Opcode.PING, b""), Frame(Opcode.CLOSE, b"\x03\xe8")
 FRAGMENTS = [Frame(Opcode.TEXT, b"", fin=False), *[Frame(Opcode.CONT, b"", fin=False)] * (FRAMES_AT_ONCE - 1)]
 END, MESSAGE = Frame(Opcode.CONT, b""), Frame(Opcode.TEXT, b"")
