@@ -1,5 +1,8 @@
 """The PUT with an Idempotency-Key is performed once; retries get the first response."""
 
+from hashlib import sha256
+
+import orjson
 import pytest
 
 from app.main import create_app
@@ -133,6 +136,19 @@ def test_a_retry_after_a_crash_before_the_response_is_replayed(world: Gateway) -
     assert stored_keys(world) == [STORED]
     assert parts_of(put(world)) == AGAIN
     assert books(world) == [1, 2]
+
+
+def test_a_request_is_compared_with_the_fingerprint_of_an_earlier_version(world: Gateway) -> None:
+    """It is stored in this form, so a retry after an upgrade gets the response from before it."""
+    body = orjson.dumps(homework())
+    headers = {**KEYED, "content-type": "application/json"}
+    world.as_caregiver(1).request("PUT", ASSIGNMENTS, content=body, headers=headers)
+
+    path = ASSIGNMENTS.encode()
+    request = b"6:legacy3:PUT%d:%b%d:%b" % (len(path), path, len(body), body)
+    assert raw.run(world.settings.database, "SELECT fingerprint FROM idempotency_key") == [
+        (sha256(request).hexdigest(),)
+    ]
 
 
 def test_stored_responses_survive_a_restart(world: Gateway) -> None:
