@@ -12,6 +12,7 @@ import pytest
 from sqlalchemy import text
 
 from app.db.drivers.interface import Database, DatabaseUnavailable, reason_of
+from app.db.drivers.waiting_commits import reading_waiting_commits
 from app.db.sql import NUMBER, FastPath, OnlyStatement, Statement, Steps
 from app.http import health
 from app.settings import Settings
@@ -266,6 +267,26 @@ def test_changes_are_rejected_while_commits_wait(
     assert [reason_of(each) for each in rejected] == ["earlier changes wait for a synchronous standby"] * 2
     assert not isinstance(made, Exception)
     assert modules(database_url) == ["one"]
+
+
+# A temporary table hides the view of the same name. One of the transactions waits for a row.
+WAITING_FOR_HOURS = sql(
+    "CREATE TEMPORARY TABLE pg_stat_activity ON COMMIT DROP AS"
+    " SELECT wait_event, now() - hours * interval '1 hour' AS query_start FROM"
+    " (VALUES ('SyncRep', 1), ('SyncRep', 3), ('SyncRep', 2), ('transactionid', 5)) AS one (wait_event, hours)"
+)
+
+
+def test_of_several_commits_that_wait_the_first_one_counts(database_url: str) -> None:
+    """A commit that has just begun to wait does not hide one that waits for long."""
+
+    def counting_waiting() -> Steps[tuple[int, float]]:
+        yield WAITING_FOR_HOURS, {}
+        return (yield from reading_waiting_commits())
+
+    waiting, seconds = with_database(database_url, lambda db: db.write(counting_waiting()))
+
+    assert (waiting, round(seconds / 3600)) == (3, 3)
 
 
 def test_a_commit_that_waits_is_completed_although_its_request_is_cancelled(database_url: str) -> None:
