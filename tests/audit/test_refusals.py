@@ -258,11 +258,16 @@ def test_beyond_the_limit_only_the_number_of_rejections_is_recorded(gateway: Gat
 
 @pytest.mark.sqlite_only
 def test_rejections_of_a_caregiver_hide_none_of_a_client_with_the_same_id(gateway: Gateway) -> None:
-    probe(gateway.as_caregiver(1), MAX_REJECTIONS + 1)
-    send(gateway.as_client(1), "{ session(id: 999) { title } }")
+    """Those of one viewer count together on both contracts."""
+    caregiver, client = gateway.as_caregiver(1), gateway.as_client(1)
+    probe(caregiver, MAX_REJECTIONS + 1)
+    for caller in (caregiver, client):
+        send(caller, "{ session(id: 999) { title } }")
+    client.get(f"{ASSIGNMENTS}/1")
 
     assert audited(gateway.settings.database)[MAX_REJECTIONS:] == [
-        ("CLIENT", 1, "session", "NOT_FOUND", named(sessions=[999]))
+        ("CLIENT", 1, "session", "NOT_FOUND", named(sessions=[999])),
+        ("CLIENT", 1, "assignment", "FORBIDDEN", named(assignments=[1])),
     ]
 
 

@@ -154,6 +154,19 @@ def test_a_client_without_sessions_can_be_erased(database_url: str) -> None:
     assert raw.run(database_url, "SELECT count(*) FROM event") == [(0,)]
 
 
+def test_the_stored_responses_of_a_caregiver_without_a_session_are_erased(database_url: str) -> None:
+    """The caregiver has a relationship with the client, and so may have read the name."""
+    load(database_url, [a_caregiver(3)])
+    load_one_client(database_url)
+    raw.run(database_url, "INSERT INTO relationship (client_id, caregiver_id) VALUES (1, 3)")
+
+    erased = run_write(database_url, erasing(1, NOW))
+
+    assert erased.caregivers == [1, 2, 3]
+    left = "SELECT role, viewer_id FROM idempotency_key WHERE body IS NOT NULL"
+    assert raw.run(database_url, left) == [("CLIENT", 2)]
+
+
 @starting_with(a_world)
 @pytest.mark.parametrize(("user", "number"), [("client-1", None), (None, 1)])
 def test_a_client_is_found_by_user_name_or_id(
