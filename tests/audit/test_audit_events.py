@@ -167,23 +167,22 @@ def test_a_record_about_several_relationships_shows_only_rows_of_the_listed_one(
     }
 
 
-SAVE = """mutation { saveAnswers(input: { assignmentId: 2, revision: 0, answers: [] }) {
+SAVE = """mutation { saveAnswers(input: { assignmentId: 2, revision: 0, answers: [], autoSave: true }) {
   draft { answers { answer } }
 } }"""
 
 
-def test_events_of_drafts_are_hidden_from_caregivers(used: Gateway) -> None:
+@pytest.mark.parametrize("save", [SAVE, SAVE.replace("true", "false")], ids=["automatic", "by the user"])
+def test_events_of_drafts_are_hidden_from_caregivers(used: Gateway, save: str) -> None:
     client = used.as_client(1)
-    client.data(SAVE)
+    client.data(save)
     client.data("{ assignment(id: 2) { draft { answers { answer } } answerSets { answers { answer } } } }")
 
     events = names(used.as_caregiver(1).data(NAMES, client="1"))
 
     assert events == [("CLIENT", "assignments"), ("CAREGIVER", "assignHomework"), ("CAREGIVER", "assignment")]
-    assert [one.operation for one in audit_rows(used.settings.database)][-3:] == [
-        "saveAnswers",
-        "answerSet",
-        "assignment",
+    assert [(one.operation, one.about) for one in audit_rows(used.settings.database)][-3:] == [
+        (name, [[1, 1, {"drafts": [4]}]]) for name in ("saveAnswers", "answerSet", "assignment")
     ]
 
 
