@@ -13,7 +13,14 @@ import pytest
 from app.db.drivers.connections import OTHER_DATA, Primary, look_at_each_host
 from app.db.drivers.factory import open_database
 from app.db.drivers.hosts import UNIDENTIFIED, Host, Server, asyncpg, connect_to_host
-from app.db.drivers.interface import Database, DatabaseError, DatabaseUnavailable, OutcomeUnknown, reason_of
+from app.db.drivers.interface import (
+    Database,
+    DatabaseAway,
+    DatabaseError,
+    DatabaseUnavailable,
+    OutcomeUnknown,
+    reason_of,
+)
 from app.db.drivers.watching import look, watch_hosts
 from app.db.sql import Bulk, Steps
 from tests.db import raw
@@ -176,13 +183,14 @@ def test_a_standby_that_is_promoted_while_it_is_watched_is_used(
         [(_, address)] = primary.addresses
         former = await primary.connect()
         assert primary.server is not None
+        lost = asyncpg.ConnectionDoesNotExistError("connection was closed in the middle of operation")
         responses: Iterator[Any] = iter(
-            (OSError(), OSError(), primary.server, primary.server._replace(timeline=99))
+            (lost, OSError(), primary.server, primary.server._replace(timeline=99))
         )
 
         async def identify(_: Any) -> Server:
             response = next(responses)
-            if isinstance(response, OSError):
+            if isinstance(response, Exception):
                 raise response
             return response
 
@@ -232,11 +240,13 @@ def test_a_wrong_password_is_named(database_url: str) -> None:
     )
 
 
-def test_a_read_only_server_is_rejected(database_url: str) -> None:
+def test_a_read_only_server_is_rejected_and_may_accept_changes_later(database_url: str) -> None:
+    """In a failover every host is a standby for a while."""
+
     async def use(db: Database) -> None:
         name = urlsplit(database_url).path[1:]
         await db.write(running(f'ALTER DATABASE "{name}" SET default_transaction_read_only = on'))
-        with pytest.raises(DatabaseError, match=r"is a standby or read-only \(name the primary"):
+        with pytest.raises(DatabaseAway, match=r"is a standby or read-only \(name the primary"):
             await open_database(database_url)
 
     with_database(database_url, use)
