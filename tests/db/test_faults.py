@@ -20,7 +20,7 @@ from app.db.drivers.hosts import (
     Server,
     addresses_of,
     asyncpg,
-    is_away,
+    connect_to_host,
     notice_silence,
     reason_of_fault,
     reject_unreadable_files,
@@ -33,6 +33,7 @@ from app.db.drivers.interface import (
     is_fault_of_database,
     reason_of,
 )
+from tests.patience import PATIENCE
 
 UNAVAILABLE = [
     asyncpg.SerializationError("could not serialize access"),
@@ -162,7 +163,7 @@ HOSTS = {
     asyncpg.OutOfMemoryError("out of memory"): True,
     asyncpg.InternalClientError("cannot switch to state"): True,
     PermissionError("a key file"): False,
-    ssl.SSLCertVerificationError("a certificate"): False,
+    certificate("self-signed certificate"): False,
     ConnectionError("PostgreSQL server at host rejected SSL upgrade"): False,
     ssl.SSLError("a record"): False,
     asyncpg.InvalidPasswordError("password"): False,
@@ -171,8 +172,15 @@ HOSTS = {
 
 
 @pytest.mark.parametrize("fault", HOSTS, ids=lambda fault: f"{type(fault).__name__}")
-def test_only_a_host_that_may_come_back_is_away(fault: Exception) -> None:
-    assert is_away(fault) == HOSTS[fault]
+def test_only_a_host_that_may_come_back_is_away(fault: Exception, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def connect(*_: object, **options: object) -> None:
+        raise fault
+
+    monkeypatch.setattr(asyncpg, "connect", connect)
+
+    host = asyncio.run(connect_to_host("host", "postgresql://care@127.0.0.1/care", PATIENCE))
+
+    assert host == Host("host", fault=reason_of_fault(fault), is_away=HOSTS[fault])
 
 
 @pytest.mark.parametrize("name", ["sslrootcert", "sslcert", "sslkey", "sslcrl"])

@@ -273,7 +273,7 @@ def test_changes_are_rejected_while_commits_wait(
 WAITING_FOR_HOURS = sql(
     "CREATE TEMPORARY TABLE pg_stat_activity ON COMMIT DROP AS"
     " SELECT wait_event, now() - hours * interval '1 hour' AS query_start FROM"
-    " (VALUES ('SyncRep', 1), ('SyncRep', 3), ('SyncRep', 2), ('transactionid', 5)) AS one (wait_event, hours)"
+    " (VALUES ('SyncRep', 1), ('SyncRep', 3), ('SyncRep', 2), ('transactionid', 5)) AS of (wait_event, hours)"
 )
 
 
