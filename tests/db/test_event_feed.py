@@ -287,8 +287,9 @@ def test_an_unknown_notification_makes_every_subscription_check(url: str) -> Non
 
 
 @pytest.mark.parametrize("kind", ["postgresql"], indirect=True)
-def test_the_feed_fails_when_its_connection_is_lost(url: str) -> None:
+def test_the_feed_fails_as_soon_as_its_connection_is_lost(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The caller restarts it, and then every subscription checks."""
+    monkeypatch.setattr("app.db.drivers.event_feed.CHECK_SECONDS", 2 * TIMEOUT)
     lose = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE 'LISTEN%'"
 
     async def run() -> bool:
