@@ -255,6 +255,18 @@ def test_a_promoted_standby_of_the_same_system_follows_the_server_in_use(
     assert (server.has_data_of(None), server.follows(None)) == (False, True)
 
 
+@pytest.mark.parametrize(
+    "other",
+    [IN_USE._replace(started="tuesday"), IN_USE._replace(timeline=4), IN_USE._replace(system=8)],
+    ids=["a copy on the same timeline", "promoted", "other system"],
+)
+def test_a_new_process_uses_none_of_two_servers_that_accept_changes(other: Server) -> None:
+    hosts = [Host("one", IN_USE, object()), Host("two", other, object())]
+
+    with pytest.raises(DatabaseError, match=r"one \(timeline 3\) and two \(timeline [34]\) accept changes"):
+        Primary("postgresql:///care").choose(hosts)
+
+
 @pytest.mark.parametrize("hosts", ["one", "one,two", "one,two,three"])
 def test_all_hosts_together_take_less_time_than_a_request_waits(hosts: str) -> None:
     primary = Primary(f"postgresql://care@{hosts}/care")
