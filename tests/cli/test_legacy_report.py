@@ -17,6 +17,7 @@ from app.db.statements.usage import (
     day_of,
     minutes_between,
     next_minute,
+    reading_usage,
 )
 from app.http.paths import (
     ASSIGN_HOMEWORK,
@@ -27,7 +28,7 @@ from app.http.paths import (
 )
 from app.settings import Settings
 from app.usage.report import Line, Report, State, report_of
-from tests.callers import run_write
+from tests.callers import run_read, run_write
 from tests.cli.conftest import Command, assert_rejected
 from tests.factories import DAY
 from tests.test_main import set_version
@@ -311,6 +312,16 @@ def test_the_time_before_counting_began_is_no_gap() -> None:
     assert report.gaps == [(on(17), on(17, 3))]
     assert (report.since, report.counted_days) == (on(16, 12), 4)
     assert (report.minutes, report.counted_minutes) == (6 * 1440 + 568, 4 * 1440 + 540 + 568)
+
+
+def test_counting_began_with_the_earliest_minute_whichever_was_stored_first(database_url: str) -> None:
+    """Two processes store their minutes."""
+    for began in (on(17), on(16, 12)):
+        run_write(database_url, adding_minutes(minutes_between(began, began + timedelta(minutes=5))))
+
+    stored = run_read(database_url, reading_usage())
+
+    assert (stored.since, list(stored.hours)) == (on(16, 12), ["2026-11-16T12", "2026-11-17T00"])
 
 
 def test_three_applications_are_all_named() -> None:
