@@ -35,10 +35,10 @@ def care(settings: Settings, receiver: Receiver) -> Care:
         care.add_event(kind)
     care.dispatch()
     for event, state, attempts, response in (
-        (1, "DEAD", 11, "connection refused"),
-        (2, "WAITING", 3, "503"),
         (3, "DELIVERED", 1, "200"),
-    ):
+        (2, "WAITING", 3, "503"),
+        (1, "DEAD", 11, "connection refused"),
+    ):  # PostgreSQL stores a changed row behind the others
         care.rows(
             f"UPDATE delivery SET state = '{state}', attempts = {attempts}, last_answer = '{response}',"
             f" next_date = '2026-11-21T10:00:00.000000Z' WHERE event_id = {event}"
@@ -55,6 +55,9 @@ LINES = {
 
 
 def test_deliveries_are_listed_in_the_order_of_their_events(care: Care, command: Command) -> None:
+    """Also if the database reads the tables in the order in which it stores them."""
+    care.rows("ANALYZE")
+
     result = command("deliveries", "list")
 
     assert (result.exit_code, result.stdout, result.stderr) == (0, "".join(LINES.values()), "")
