@@ -13,7 +13,7 @@ from app.care.audit import seal
 from app.db.audit.chain import MAX_SEALED, finding_newest, sealing
 from app.db.audit.records import Record, recording
 from app.db.audit.removing import Checkpoint, adding_checkpoint
-from app.db.audit.verifying import Verdict, verifying
+from app.db.audit.verifying import Verdict, verifying, verifying_next
 from app.db.drivers.factory import open_database
 from app.db.drivers.interface import DatabaseUnavailable
 from app.db.sql import Steps
@@ -127,6 +127,28 @@ def test_many_records_are_sealed_in_several_seals(database_url: str) -> None:
 
     assert raw.run(database_url, "SELECT record_count FROM audit_seal ORDER BY id") == [(MAX_SEALED,), (1,)]
     assert verified(database_url).faults == []
+
+
+@pytest.mark.parametrize("kind", ["postgresql"], indirect=True)
+def test_the_order_is_that_of_the_ids_in_whichever_order_the_rows_are_stored(
+    database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After a removal, PostgreSQL stores new records in front of older ones."""
+    monkeypatch.setattr("app.db.audit.chain.MAX_SEALED", 2)
+    columns = "id, moment, actor, actor_id, contract, operation, outcome, about, request_id"
+    about = """'[[1,1,{"answerSets":[1]}]]', 'request-' || id"""
+    row = f"id, '{NOW}', 'CLIENT', 1, 'GRAPHQL', 'assignment', 'DONE', {about}"
+    add = f"INSERT INTO audit_record ({columns}) SELECT {row} FROM generate_series(6, 1, -1) AS id"
+    raw.run(database_url, add, "ANALYZE")
+
+    seal_all(database_url)
+    restored = [f"UPDATE audit_seal SET moment = moment WHERE id = {number}" for number in (3, 2, 1)]
+    raw.run(database_url, *GUARDS["postgresql"], *restored, "ANALYZE")
+
+    verdict = verified(database_url)
+    due = run_read(database_url, verifying_next(Verdict(), NOW + HOUR, 1))
+    assert (verdict.seals, verdict.records, verdict.unsealed, verdict.faults) == (3, 6, 0, [])
+    assert due is not None and (due.seal_id, due.last_record_id) == (1, 2)
 
 
 def test_both_databases_compute_the_same_hash(sealed: str) -> None:

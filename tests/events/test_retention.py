@@ -96,6 +96,18 @@ def test_the_server_removes_events_after_the_period_of_its_settings(
         wait_for(lambda: events(care) == kept)
 
 
+def test_the_mark_is_the_last_removed_event_in_whichever_order_they_are_stored(care: Care) -> None:
+    """PostgreSQL stores a changed row behind the others."""
+    for _ in range(3):
+        add_event(care, OLD, handed=False)
+    for number in (3, 2, 1):
+        care.rows(f"UPDATE event SET hand_over_date = moment WHERE id = {number}")
+    care.rows("ANALYZE")
+
+    assert removed(care) == {"events": 3}
+    assert care.rows("SELECT last_event_id FROM event_removal") == [(3,)]
+
+
 def test_an_event_of_a_clock_that_was_ahead_keeps_no_later_ones(care: Care) -> None:
     for moment in (OLD, NOW + 3650 * DAY, OLD):
         add_event(care, moment)
