@@ -128,6 +128,18 @@ def test_the_newest_seal_and_its_records_are_never_removed(database_url: str) ->
     assert verified(database_url).faults == []
 
 
+@pytest.mark.parametrize("kind", ["postgresql"], indirect=True)
+def test_the_oldest_records_are_removed_in_whichever_order_they_are_stored(
+    aged: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("app.db.audit.removing.MAX_SEALED", 2)
+    stored_again = [f"UPDATE audit_record SET outcome = outcome WHERE id = {id}" for id in range(12, 0, -1)]
+    raw.run(aged, *GUARDS["postgresql"], *stored_again, "ANALYZE")
+
+    assert removed(aged) == 5
+    assert remaining(aged) == ([*range(6, 14)], [3, 4, 5], [*range(6, 13)])
+
+
 def seal_five_old_and_one_new(url: str) -> None:
     for _ in range(5):
         run_write(url, recording(records(3, ABOUT, OLD)))

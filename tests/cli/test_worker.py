@@ -138,6 +138,24 @@ def test_a_delivery_is_retried(care: Care, receiver: Receiver, command: Command,
     assert care.deliveries()[event - 1] == (event, "DELIVERED", 1, "200")
 
 
+def test_more_dead_deliveries_than_one_search_finds_are_retried(care: Care, command: Command) -> None:
+    """PostgreSQL stores the delivery of the last event first."""
+    for table, rows in (
+        ("event (id, caregiver_id, client_id, kind, session_id, moment)", "id, 1, 1, 'ASSIGNED', 1, '{}'"),
+        (
+            "delivery (event_id, caregiver_id, client_id, state, attempts, next_date)",
+            "id, 1, 1, 'DEAD', 11, '{}'",
+        ),
+    ):
+        numbers = f"WITH RECURSIVE n (id) AS (SELECT {3 + 501} UNION ALL SELECT id - 1 FROM n WHERE id > 4)"
+        care.rows(f"{numbers} INSERT INTO {table} SELECT {rows.format('2026-11-21T06:30:00Z')} FROM n")
+    care.rows("ANALYZE")
+
+    result = command("deliveries", "retry", "--all-dead")
+
+    assert (result.exit_code, result.stdout) == (0, "502 scheduled for delivery\n")
+
+
 def test_all_dead_deliveries_are_retried(care: Care, receiver: Receiver, command: Command) -> None:
     result = command("deliveries", "retry", "--all-dead")
     again = command("deliveries", "retry", "--all-dead")
