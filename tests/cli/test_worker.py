@@ -7,11 +7,12 @@ import pytest
 
 from app.cli.common import check_before_serving
 from app.db.admin.migrate import newest_version
+from app.db.statements.dispatch import SEARCH_LIMIT
 from app.settings import Settings
 from tests.cli.conftest import Command, assert_rejected
 from tests.db import raw
 from tests.doctor.test_database import STOPPED, WORKER_STOPS
-from tests.events.conftest import Care
+from tests.events.conftest import Care, add_dead_deliveries
 from tests.events.receiver import SECRET, Receiver, receiving
 from tests.factories import HOUR, NOW, a_world, starting_with
 
@@ -139,21 +140,11 @@ def test_a_delivery_is_retried(care: Care, receiver: Receiver, command: Command,
 
 
 def test_more_dead_deliveries_than_one_search_finds_are_retried(care: Care, command: Command) -> None:
-    """PostgreSQL stores the delivery of the last event first."""
-    for table, rows in (
-        ("event (id, caregiver_id, client_id, kind, session_id, moment)", "id, 1, 1, 'ASSIGNED', 1, '{}'"),
-        (
-            "delivery (event_id, caregiver_id, client_id, state, attempts, next_date)",
-            "id, 1, 1, 'DEAD', 11, '{}'",
-        ),
-    ):
-        numbers = f"WITH RECURSIVE n (id) AS (SELECT {3 + 501} UNION ALL SELECT id - 1 FROM n WHERE id > 4)"
-        care.rows(f"{numbers} INSERT INTO {table} SELECT {rows.format('2026-11-21T06:30:00Z')} FROM n")
-    care.rows("ANALYZE")
+    add_dead_deliveries(care, 4, 3 + SEARCH_LIMIT)
 
     result = command("deliveries", "retry", "--all-dead")
 
-    assert (result.exit_code, result.stdout) == (0, "502 scheduled for delivery\n")
+    assert (result.exit_code, result.stdout) == (0, f"{SEARCH_LIMIT + 1} scheduled for delivery\n")
 
 
 def test_all_dead_deliveries_are_retried(care: Care, receiver: Receiver, command: Command) -> None:

@@ -49,6 +49,21 @@ class Care:
         return self.rows("SELECT event_id, state, attempts, last_answer FROM delivery ORDER BY event_id")
 
 
+def add_dead_deliveries(care: Care, first: int, last: int) -> None:
+    """Of events with these ids, long before any period of retention. PostgreSQL stores those of the last
+    event first."""
+    event = "event (id, caregiver_id, client_id, kind, session_id, moment, hand_over_date)"
+    delivery = "delivery (event_id, caregiver_id, client_id, state, attempts, next_date)"
+    long_ago = "'2025-11-21T06:30:00.000000Z'"
+    for table, row in (
+        (event, f"id, 1, 1, 'ASSIGNED', 1, {long_ago}, {long_ago}"),
+        (delivery, f"id, 1, 1, 'DEAD', 11, {long_ago}"),
+    ):
+        ids = f"WITH RECURSIVE n (id) AS (SELECT {last} UNION ALL SELECT id - 1 FROM n WHERE id > {first})"
+        care.rows(f"{ids} INSERT INTO {table} SELECT {row} FROM n")
+    care.rows("ANALYZE")
+
+
 async def dispatching(settings: Settings, now: datetime) -> None:
     async def round(db: Database) -> None:
         await dispatch_once(db, settings, now)

@@ -13,6 +13,7 @@ import pytest
 from app.db.drivers.interface import Database, sqlite_path
 from app.db.moments import moment_as_text
 from app.db.statements import retention
+from app.db.statements.dispatch import SEARCH_LIMIT
 from app.db.statements.retention import REMOVE_DEAD, REMOVE_EVENTS, removing_drafts
 from app.events.deliveries import updating
 from app.events.dispatcher import dispatch
@@ -23,7 +24,7 @@ from app.settings import KEEP_ALL, Retention
 from tests.callers import opened, run_write
 from tests.db.sql_text import care_tables, keyless, queries_of, with_names
 from tests.db.test_query_plans import explain, is_scan
-from tests.events.conftest import Care, on_database
+from tests.events.conftest import Care, add_dead_deliveries, on_database
 from tests.factories import DAY, NOW
 from tests.patience import PATIENCE
 from tests.schema.listening import wait_for
@@ -195,6 +196,13 @@ def test_dead_deliveries_and_their_events_are_removed(care: Care) -> None:
     assert removed(care) == {"deliveries": 1, "events": 1}
     assert [one[:2] for one in care.deliveries()] == [(2, "DEAD"), (3, "WAITING"), (4, "DELIVERED")]
     assert events(care) == [2, 3, 4]
+
+
+def test_more_dead_deliveries_than_one_search_finds_are_removed_with_their_events(care: Care) -> None:
+    add_dead_deliveries(care, 1, SEARCH_LIMIT + 1)
+
+    assert removed(care) == {"deliveries": SEARCH_LIMIT + 1, "events": SEARCH_LIMIT + 1}
+    assert (care.deliveries(), events(care)) == ([], [])
 
 
 def test_a_delivery_that_is_retried_after_it_was_found_stays(care: Care) -> None:
