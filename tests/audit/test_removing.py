@@ -129,13 +129,15 @@ def test_the_newest_seal_and_its_records_are_never_removed(database_url: str) ->
 
 
 @pytest.mark.parametrize("kind", ["postgresql"], indirect=True)
-def test_the_oldest_records_are_removed_in_whichever_order_they_are_stored(
+def test_records_are_verified_and_the_oldest_removed_in_whichever_order_they_are_stored(
     aged: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("app.db.audit.removing.MAX_SEALED", 2)
     stored_again = [f"UPDATE audit_record SET outcome = outcome WHERE id = {id}" for id in range(12, 0, -1)]
     raw.run(aged, *GUARDS["postgresql"], *stored_again, "ANALYZE")
+    monkeypatch.setattr("app.db.audit.verifying.PAGE_SIZE", 2)
 
+    assert verified(aged).faults == []
     assert removed(aged) == 5
     assert remaining(aged) == ([*range(6, 14)], [3, 4, 5], [*range(6, 13)])
 

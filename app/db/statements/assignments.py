@@ -109,8 +109,11 @@ def moments_to_remind(kind: DatabaseKind) -> FromClause:
     return each("moments", kind, DateTime(timezone=True))
 
 
-def insert_rows(table: Table, columns: dict[str, Any], source: FromClause) -> Insert:
-    return insert(table).from_select(list(columns), select(*columns.values()).select_from(source))
+def insert_rows(
+    table: Table, columns: dict[str, Any], source: FromClause, *order: ColumnElement[Any]
+) -> Insert:
+    rows = select(*columns.values()).select_from(source).order_by(*order)
+    return insert(table).from_select(list(columns), rows)
 
 
 def lock_session_and_books(kind: DatabaseKind) -> Select[Any]:

@@ -113,7 +113,10 @@ def assign_on_fast_path(looks_for_repetition: bool, is_recorded: bool) -> Statem
     changes = [
         insert_rows(ASSIGNMENT, columns_of_assignment(new.c.id, new.c.book, client), added),
         insert_rows(
-            REMINDER, columns_of_reminder(new.c.id, moments.c.value, client), added.join(moments, true())
+            REMINDER,
+            columns_of_reminder(new.c.id, moments.c.value, client),
+            added.join(moments, true()),
+            *(new.c.id, moments.c.position),
         ),
         insert_rows(EVENT, columns_of_event(of_assignment(new.c.id), client), added),
     ]
