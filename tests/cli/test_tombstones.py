@@ -16,7 +16,14 @@ from app.cli import restore
 from app.cli.restore import applying, switching_again
 from app.db.admin.accounts import switching_account
 from app.db.admin.sequences import skipping_ids
-from app.db.admin.tombstones import Mark, merged, reading_tombstones, saving_tombstone
+from app.db.admin.tombstones import (
+    Mark,
+    Person,
+    merged,
+    merging_tombstones,
+    reading_tombstones,
+    saving_tombstone,
+)
 from app.db.drivers.interface import Database, sqlite_path
 from app.db.moments import moment_as_text
 from app.db.sql import Steps
@@ -177,6 +184,22 @@ def test_a_decision_that_is_not_committed_yet_is_waited_for(database_url: str) -
 
     assert with_database(database_url, use) == (True, {})
     assert raw.run(database_url, CAREGIVERS) == [(1, False), (2, True)]
+
+
+@starting_with(a_world)
+@pytest.mark.parametrize("kind", ["postgresql"], indirect=True)
+def test_a_list_does_not_replace_a_later_decision_that_is_not_committed_yet(database_url: str) -> None:
+    person, later = ("CAREGIVER", 2), Mark(TombstoneState.DISABLED, NOW + HOUR)
+
+    async def use(db: Database) -> dict[Person, Mark]:
+        async with uncommitted(database_url, switching_account("CAREGIVER", "caregiver-2", True, NOW + HOUR)):
+            given = {person: Mark(TombstoneState.ENABLED, NOW)}
+            applied = asyncio.create_task(db.write(merging_tombstones(given)))
+            assert await until_blocked(database_url, applied)
+        return await applied
+
+    assert with_database(database_url, use) == {person: later}
+    assert run_read(database_url, reading_tombstones()) == {person: later}
 
 
 INVALID = (
