@@ -9,8 +9,10 @@ from typing import Any
 import pytest
 
 from app.main import create_app
-from app.schema.transport.trusted_documents import read_manifest
+from app.schema.transport.request_parsing import GraphQLRequest
+from app.schema.transport.trusted_documents import MAX_NAMES, Documents, read_manifest
 from app.settings import Environment, Settings, SettingsError, Trust
+from app.telemetry.counters import OTHER as UNNAMED
 from tests import keys
 from tests.schema.manifest_service import OTHER, ROLE
 
@@ -133,3 +135,18 @@ def test_trusted_documents_need_a_manifest(trust: Trust) -> None:
 
     with pytest.raises(SettingsError, match=f"^CARE_TRUSTED_DOCUMENTS={trust} needs {NAME}$"):
         create_app(settings)
+
+
+def test_a_hundred_operations_have_metrics_of_their_own() -> None:
+    """Whether requests name the operation or omit its name."""
+    names = [f"Name{number}" for number in range(MAX_NAMES + 1)]
+    texts = [f"query {name} {{ viewer {{ role }} }}" for name in names]
+    documents = Documents(Trust.OFF, {**dict(zip(names, texts, strict=True)), "again": f"{texts[0]} "})
+
+    found = {
+        documents.metrics_name(GraphQLRequest(text, None, given, None))
+        for name, text in zip(names, texts, strict=True)
+        for given in (name, None)
+    }
+
+    assert (MAX_NAMES, found) == (100, {*names[:MAX_NAMES], UNNAMED})
