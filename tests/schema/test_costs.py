@@ -61,6 +61,11 @@ COSTS = {
     "{ sessions(first: 5) { nodes { __typename ... on Session { __typename } } } }": 10 + 1 + 5,
     "{ viewer { role a: __typename b: __typename __typename: role } }": 1 + 4,
     "{ node(id: 1) { ... on Session { title } ... on Book { name } } }": 5 + 2,
+    # fields of several types count each, also under one name
+    "{ node(id: 1) { ... on Book { text: name } ... on Session { text: description } } }": 5 + 1 + 10,
+    "{ node(id: 1) { ... on Session { of: client { id } } ... on Assignment { of: client { id name } } } }": 5
+    + (1 + 1)
+    + (1 + 2),
     "{ ownData }": 10_000,
     "{ viewer { lastEventId } }": 1 + 5,
     "{ assignment(id: 1) { feedbacks { text } } }": 5 + 1 + 2 * 10,
