@@ -147,7 +147,9 @@ def test_parts_of_every_kind_can_be_deprecated() -> None:
     )
     parts = deprecated_parts(schema)
     document = parse(
-        "query ($filters: [[Filter]]) { named { name } ... { book(filters: $filters) { name } } }"
+        """query ($filters: [[Filter]], $filter: Filter) {
+          named { name } ... { book(filters: $filters) { name } other: book(filters: [[$filter]]) { name } }
+        }"""
     )
     [operation] = document.definitions
     assert isinstance(operation, OperationDefinitionNode)
@@ -164,7 +166,8 @@ def test_parts_of_every_kind_can_be_deprecated() -> None:
     assert use is not None
     assert use.with_values(None) == ("Named.name", "Query.book")
     values = {"filters": [None, [{"kind": "B"}, {"and": {"kind": "A"}}]]}
-    assert use.with_values(values) == ("Filter.kind", "Kind.A", "Named.name", "Query.book")
+    used = ("Filter.kind", "Kind.A", "Named.name", "Query.book")
+    assert use.with_values(values) == use.with_values({"filter": {"kind": "A"}}) == used
 
 
 @pytest.mark.sqlite_only
