@@ -75,6 +75,7 @@ IN_THE_DOCUMENT = {
     "{ submissions(since: 4711) { totalCount } }": "Expected value of type 'DateTime', but encountered error"
     " 'a DateTime reads like 2026-11-21T09:00:00Z or 2026-11-21T10:00:00+01:00'.",
     f"{{ books({LITERAL}) {{ totalCount }} }}": "Syntax Error: Expected Name, found String.",
+    f'{{ books(""{LITERAL}"") {{ totalCount }} }}': "Syntax Error: Expected Name, found BlockString.",
     "{ books(search 4711) { totalCount } }": "Syntax Error: Expected ':', found Int.",
     "{ viewer { role } } 47.11": "Syntax Error: Unexpected Float.",
     f"{{ books(search: [{LITERAL}]) {{ totalCount }} }}": "String cannot represent a non string value.",
