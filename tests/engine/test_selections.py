@@ -89,6 +89,20 @@ def test_abstract_types_give_the_same_result(query: str) -> None:
         execute_both(query, found)
 
 
+@pytest.mark.parametrize("beside", ["", "motto"])
+def test_one_field_may_return_objects_of_several_types(beside: str) -> None:
+    """In turn, to an operation that is prepared once."""
+    one_map, record = PlainObject(kind="Map", mark="m", scale=3), PlainObject(kind="Record", mark="r")
+    items = iter([each for each in (one_map, record, one_map) for _ in range(3)])
+
+    outcomes = execute_both_in_turn(
+        f"{{ item {{ __typename mark }} {beside} }}", None, None, None, found={"item": lambda: next(items)}
+    )
+
+    beginnings = [f"{{'item': {{'__typename': '{kind}'" for kind in ("Map", "Record", "Map")]
+    assert [outcome.data.partition(",")[0] for outcome in outcomes] == beginnings
+
+
 FRAGMENTS = {
     "named": "{ volume { ...a } } fragment a on Volume { title pages }",
     "nested": """
