@@ -4,6 +4,7 @@ websockets; who is refused hears when to come again, and nothing was done."""
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -21,6 +22,8 @@ from tests.schema.listening import insert_event, listening, streaming
 
 VIEWER = "{ viewer { role } }"  # 2 points
 SESSIONS = "{ sessions { nodes { id } } }"  # 31 points
+OF_SESSION = "assignments(first: $n) { nodes { session { title %s } } }"  # 13 points for one row
+NESTED = f"sessions(first: $n) {{ nodes {{ {OF_SESSION % (OF_SESSION % (OF_SESSION % ''))} }} }}"
 REFUSAL = {"message": "too many points were used within a minute", "extensions": {"code": "RATE_LIMITED"}}
 
 
@@ -157,6 +160,30 @@ def test_a_long_document_costs_more_while_it_is_not_cached(limited: Gateway) -> 
     assert rates(first, invalid)[2] == '"default";r=39;t=41'
     assert [rates(first, VIEWER.ljust(800))[index] for index in (0, 3)] == [429, "18"]
     assert first.graphql(VIEWER.ljust(800)) == {"data": None, "errors": [REFUSAL]}
+
+
+@pytest.mark.sqlite_only
+@pytest.mark.parametrize(
+    ("text", "few", "many", "points"),
+    [
+        (f"query($n: Int) {{ {NESTED} }}", {"n": 1}, {"n": 100}, 50),
+        ("query($ids: [ID!]!) { nodes(ids: $ids) { id } }", {"ids": ["1"]}, {"ids": ["1"] * 2000}, 11),
+    ],
+    ids=["points of cost", "values in the variables"],
+)
+def test_an_operation_above_a_limit_is_not_charged(
+    limited: Gateway, text: str, few: dict[str, Any], many: dict[str, Any], points: int
+) -> None:
+    """Whether it is prepared or not."""
+    caller = limited.as_caregiver(1)
+
+    rejected = caller.graphql(text, **many)
+    caller.data(text, **few)
+    rejected_again = caller.graphql(text, **many)
+
+    assert [each["extensions"]["code"] for each in rejected["errors"]] == ["TOO_COSTLY"]
+    assert rejected_again == rejected
+    assert rates(caller)[2] == f'"default";r={118 - points};t={(points + 3) // 2}'
 
 
 @pytest.mark.sqlite_only
