@@ -3,13 +3,16 @@ disconnect."""
 
 import asyncio
 from datetime import timedelta
+from itertools import count
 
 import pytest
 
 from app.care.homework import Homework, assigning
 from app.db.reader.selection import AccessScope
+from app.main import create_app
 from app.schema.types.scalars import global_id
-from tests.callers import Caller, Gateway
+from app.settings import Settings
+from tests.callers import Caller, Gateway, opened
 from tests.db import raw
 from tests.db.overlapping import uncommitted
 from tests.events.conftest import dispatching
@@ -208,6 +211,28 @@ def test_a_client_receives_due_reminders(gateway: Gateway, url: str) -> None:
         "assignment": {"legacyId": "2", "name": "Evening routine"},
     }
     assert (of_another["id"], of_another["reminder"]) == (event(3), None)
+
+
+@pytest.mark.sqlite_only
+@pytest.mark.parametrize(
+    ("subscription", "what"), [("assignmentChanged", "EXTENDED"), ("reminderDue", "REMINDER_DUE")]
+)
+def test_an_assignment_is_read_at_the_time_of_its_event(
+    settings: Settings, subscription: str, what: str
+) -> None:
+    """And not at the time when the client subscribed. Each look at the clock is a day later."""
+    days = count(30)
+    for number in (1, 2, 3):
+        insert_event(settings.database, what, number=number, reminder=1)
+    with (
+        opened(create_app(settings, clock=lambda: NOW + next(days) * DAY)) as client,
+        listening(Gateway(client, settings).as_client(1)) as listener,
+    ):
+        query = f"{subscription}(after: 1) {{ assignment {{ lateness {{ state seconds }} }} }}"
+        listener.subscribe(f"subscription {{ {query} }}")
+        first, second = (listener.receive_change()["assignment"]["lateness"] for _ in range(2))
+
+    assert (first["state"], second["seconds"] - first["seconds"]) == ("OVERDUE", DAY.total_seconds())
 
 
 @pytest.mark.sqlite_only
