@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from app.db.reader import plan_cache
+from app.db.reader.plan_cache import PlanCache
 from tests.callers import Gateway
 from tests.factories import a_book, a_session, a_world, an_assignment, starting_with
 from tests.schema.worlds import every_page, global_id, in_base64, numbers
@@ -53,6 +55,25 @@ def test_pages_by_cursor(standing: Gateway) -> None:
     assert caller.data(PAGE, first=3) == page(4, 3, 2, has_next=True)
     assert caller.data(PAGE, first=3, after=cursor(2)) == page(1, has_previous=True)
     assert caller.data(PAGE, first=3, after=cursor(1)) == page(has_previous=True)
+
+
+def test_a_list_has_its_rows_after_a_request_for_its_total(
+    standing: Gateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither the rows nor the total need a column."""
+    monkeypatch.setattr(plan_cache, "PLANS", PlanCache())
+    total = "sessions { totalCount } session(id: 1) { assignments { totalCount } }"
+    rows = total.replace("totalCount", "totalCount nodes { __typename }")
+    caller = standing.as_caregiver(1)
+
+    alone, whole, again = (caller.data(f"{{ {selected} }}") for selected in (total, rows, total))
+
+    sessions, assignments = {"totalCount": 4}, {"totalCount": 3}
+    assert alone == again == {"sessions": sessions, "session": {"assignments": assignments}}
+    assert whole == {
+        "sessions": {**sessions, "nodes": [{"__typename": "Session"}] * 4},
+        "session": {"assignments": {**assignments, "nodes": [{"__typename": "Assignment"}] * 3}},
+    }
 
 
 def test_pages_by_offset(standing: Gateway) -> None:
