@@ -307,6 +307,18 @@ def test_plans_that_are_used_stay_when_many_others_are_used_once(
 
 
 @of_each_kind
+def test_a_plan_that_is_used_replaces_one_that_was_used_before(
+    of_kind: DatabaseKind, cache: PlanCache
+) -> None:
+    """It may be built twice, as the first search only finds plans that were used."""
+    cache.max_weight = 200_000
+
+    for columns in SUBSETS[:60]:
+        _, second, third = (read_on(of_kind, with_pages(columns)) for _ in range(3))
+        assert second is third
+
+
+@of_each_kind
 def test_a_selection_refers_to_a_bounded_number_of_plans(of_kind: DatabaseKind) -> None:
     selected = Selection(frozenset({"id"}))
 
