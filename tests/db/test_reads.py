@@ -7,9 +7,9 @@ from app.db.reader import document, levels, plan_cache
 from app.db.reader.entities import ENTITIES
 from app.db.reader.plan_cache import PlanCache
 from app.db.reader.plans import JOINS_PER_STATEMENT
-from app.db.reader.reads import CountedBy, get_rows, list_rows
+from app.db.reader.reads import CountedBy, Row, get_rows, list_rows
 from app.db.reader.selection import AccessScope, Link, PageRequest, Selection
-from app.db.tables import AnswerSet, Assignment, Book, Client, Feedback, Reminder, Session, Table
+from app.db.tables import AnswerSet, Assignment, Book, Client, Feedback, Module, Reminder, Session, Table
 from tests.db.conftest import OpenWorld
 from tests.db.random_world import ASSIGNMENTS, CAREGIVERS
 from tests.db.selections import ReadRequest, read_requests
@@ -85,6 +85,18 @@ def test_several_links_of_a_row_continue_in_another_statement(world: OpenWorld, 
     assert typed(as_plain(page, selection)) == typed(expected)
 
 
+@pytest.mark.parametrize("viewer", VIEWERS)
+def test_members_of_a_book_are_members_of_its_assignment(world: OpenWorld, viewer: str) -> None:
+    """The statement of the assignment may join the book or not."""
+    rows = world.read(list_rows(Assignment, VIEWERS[viewer], ALL, chain(9, beside=True))).rows
+
+    for _ in range(4):
+        assert [(row.name, row.module) for row in rows] == [(row.book.name, row.book.module) for row in rows]
+        sessions = [row.session for row in rows if row.session is not None]
+        rows = [row.latest_assignment for row in sessions if row.latest_assignment is not None]
+        assert rows
+
+
 @pytest.mark.parametrize("access", [AccessScope(NOW, caregiver=4), AccessScope(NOW, client=1)])
 @pytest.mark.parametrize("table", [Client, Book, Session, Assignment, AnswerSet, Feedback, Reminder])
 def test_linked_rows_are_in_the_order_of_their_link(
@@ -131,6 +143,22 @@ def test_rows_of_any_number_of_values_are_read(world: OpenWorld, monkeypatch: py
         page = world.read(list_rows(Assignment, access, ALL, selection))
 
         assert typed(as_plain(page, selection)) == typed(expected)
+
+
+@pytest.mark.parametrize("kind", ["postgresql"], indirect=True)
+def test_a_document_of_postgresql_may_have_the_length_of_the_limit(
+    world: OpenWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    length = len("[null, [[1]]]")  # no total, and one row with one column
+
+    def read_within(longest: int) -> list[Row]:
+        monkeypatch.setattr(document, "MAX_DOCUMENT", longest)
+        monkeypatch.setattr(plan_cache, "PLANS", PlanCache())
+        return world.read(get_rows(Module, AccessScope(NOW), [1], Selection(frozenset({"id"}))))
+
+    assert [row.id for row in read_within(length)] == [1]
+    with pytest.raises(document.ReadTooLong):
+        read_within(length - 1)
 
 
 def chain(length: int, beside: bool = False, is_session: bool = False) -> Selection:
