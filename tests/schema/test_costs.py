@@ -38,6 +38,8 @@ COSTS = {
     "{ sessions(first: 5) { nodes { id title } } }": 10 + 1 + 5 * 2,
     # an average length is no bound where a list leads back to itself
     "{ assignment(id: 1) { answerSets { assignment { answerSets { id } } } } }": 5 + 1 + 2 * (1 + 1 + 100),
+    "{ assignment(id: 1) { answerSets { assignment { feedbacks { answerSet { assignment {"
+    " answerSets { id } } } } } } } }": 5 + 1 + 2 * (1 + 1 + 2 * (1 + 1 + 1 + 100)),
     "{ sessions(first: 5) { nodes { id description } } }": 10 + 1 + 5 * (1 + 10),
     "{ sessions(first: 5) { edges { cursor node { id } } } }": 10 + 1 + 5 * (1 + 2),
     "{ sessions(first: 5) { totalCount pageInfo { endCursor } } }": 10 + 10 + 2,

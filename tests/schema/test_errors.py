@@ -15,6 +15,7 @@ from app.db.sql import Statement, Steps
 from app.db.tables import Assignment, Session
 from app.http.errors import BY_CLASS, BY_CODE, Failure
 from tests.callers import Gateway, run_write
+from tests.concurrency import before_database_calls, failure, nothing
 from tests.factories import a_world, starting_with
 from tests.schema.listening import listening
 from tests.schema.test_assign_homework import ASSIGN, homework
@@ -147,6 +148,16 @@ def test_errors_are_in_the_order_of_the_document(gateway: Gateway) -> None:
     for _ in range(5):
         response = gateway.as_caregiver(1).graphql(query)
         assert [error["path"] for error in response["errors"]] == [["b"], ["c"], ["e"], ["f"], ["d"]]
+
+
+@starting_with(a_world)
+def test_errors_of_one_field_are_in_the_order_of_their_paths(gateway: Gateway) -> None:
+    query = "{ b: viewer { ...V } a: viewer { ...V } } fragment V on Viewer { lastEventId }"
+
+    with before_database_calls(gateway, [nothing, failure, failure]):  # the account is read first
+        response = gateway.as_caregiver(1).graphql(query)
+
+    assert [error["path"] for error in response["errors"]] == [["a", "lastEventId"], ["b", "lastEventId"]]
 
 
 REFUSED = {
