@@ -24,7 +24,7 @@ from app.telemetry import counters
 from tests import keys
 from tests.callers import Gateway, opened
 from tests.db import raw
-from tests.factories import NOW, a_world
+from tests.factories import DAY, NOW, a_world
 from tests.schema.listening import (
     PATIENCE,
     connected,
@@ -43,10 +43,12 @@ DISABLED = [
 
 
 @contextmanager
-def a_gateway(settings: Settings, **changed: Any) -> Iterator[Gateway]:
+def a_gateway(
+    settings: Settings, clock: Callable[[], datetime] = lambda: NOW, **changed: Any
+) -> Iterator[Gateway]:
     """Without a token cache, so that a disabled account takes effect at once."""
     settings = settings.model_copy(update={"token_cache": 0, **changed})
-    with opened(create_app(settings, clock=lambda: NOW)) as client:
+    with opened(create_app(settings, clock=clock)) as client:
         gateway = Gateway(client, settings)
         gateway.import_records(a_world())
         insert_event(settings.database, "ASSIGNED", number=1)
@@ -109,6 +111,32 @@ def test_a_subscription_that_was_too_slow_ends_with_an_error(
         received = listener.receive()
 
     assert (received["type"], received["payload"][0]["extensions"]["code"]) == ("error", "EXPIRED")
+
+
+@pytest.mark.sqlite_only
+def test_an_idle_subscription_does_not_end_when_events_of_others_are_removed(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It last looked for events within the day before, and began earlier."""
+    monkeypatch.setattr(app.schema.transport.subscriptions, "POLL_SECONDS", 0.01)
+    looks: list[datetime] = []
+
+    def clock() -> datetime:
+        """Half a day later at each look."""
+        looks.append(NOW + len(looks) * DAY / 2)
+        return looks[-1]
+
+    with a_gateway(settings, clock) as gateway, listening(gateway.as_client(1)) as listener:
+        listener.subscribe(CHANGES)
+        wait_for_subscription(gateway)
+        begun = len(looks)
+        wait_for(lambda: len(looks) > begun + 4)
+        removal = f"INSERT INTO event_removal (last_event_id, moment) VALUES (4, '{NOW.isoformat()}')"
+        raw.run(settings.database, removal)
+        insert_event(settings.database, "EXTENDED", number=5)
+        received = listener.receive_change()
+
+    assert received == {"id": global_id("Event", 5)}
 
 
 def test_a_disabled_account_receives_no_more_events(settings: Settings) -> None:
