@@ -53,6 +53,8 @@ COSTS = {
     # a repeated field counts once
     "{ viewer { role role } ...F } fragment F on Query { viewer { role timeZone } }": 3,
     "{ viewer { role } again: viewer { role } }": 4,
+    # a fragment without a type is of the type around it
+    "{ ... { sessions(first: 5) { ... { nodes { ... { id description } } } } } }": 10 + 1 + 5 * (1 + 10),
     # a conditional field counts
     "query($a: Boolean!) { viewer { role @include(if: $a) } }": 2,
     # a type name beside other fields is free
