@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from httpx2 import Response
 
-from app.care.budgets import Budget
+from app.care.budgets import MAX_DELIVERIES, Budget
 from app.main import create_app
 from app.schema.transport import event_stream
 from app.schema.types.scalars import global_id
@@ -141,6 +141,46 @@ def test_a_stream_holds_no_slot_and_ends_before_it_has_its_position(
 
     assert running == [0]
     assert counters.streams - before == {"opened": 1, "closed": 1}
+
+
+def test_streams_that_are_not_read_delay_no_other_of_the_viewer(gateway: Gateway, caregiver: Caller) -> None:
+    """Only so many events of a viewer are loaded and sent at a time."""
+    for number in (1, 2):
+        insert_event(gateway.settings.database, "EXTENDED", number=number)
+    waiting: list[object] = []
+    leaving = asyncio.Event()
+
+    class FullBuffer:
+        async def drain(self) -> None:
+            waiting.append(self)
+            await leaving.wait()
+
+    async def open_unread() -> None:
+        messages = [{"type": "http.request", "body": json.dumps({"query": CHANGES}).encode()}]
+        scope = scope_of(caregiver, "POST", "/graphql", accept="text/event-stream")
+        scope["state"]["flow"] = FullBuffer()
+
+        async def receive() -> dict[str, Any]:
+            if messages:
+                return messages.pop()
+            await leaving.wait()
+            return {"type": "http.disconnect"}
+
+        async def send(message: object) -> None: ...
+
+        await application(scope, receive, send)
+
+    application: Any = gateway.client.app
+    portal = gateway.client.portal
+    assert portal is not None
+    unread = [portal.start_task_soon(open_unread) for _ in range(MAX_DELIVERIES)]
+    wait_for(lambda: len(waiting) == MAX_DELIVERIES)
+    with streaming(caregiver, CHANGES, after="1") as stream:
+        received = stream.receive()
+    portal.call(leaving.set)
+
+    assert [each.result(PATIENCE) for each in unread] == [None] * MAX_DELIVERIES
+    assert received == change_event(2, "EXTENDED")
 
 
 def test_shutdown_ends_a_stream_without_a_complete_event(gateway: Gateway, caregiver: Caller) -> None:

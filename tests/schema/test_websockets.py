@@ -1,6 +1,7 @@
 """A websocket speaks graphql-transport-ws, needs a valid token, carries every kind of operation, and is
 closed with a code and a reason."""
 
+import asyncio
 import json
 import logging
 from datetime import timedelta
@@ -23,6 +24,7 @@ from tests.schema.listening import (
     connected,
     insert_event,
     listening,
+    scope_of,
     stop,
     wait_for,
     wait_for_subscription,
@@ -155,6 +157,40 @@ def test_other_paths_reject_websockets(unchanged: Gateway, path: str) -> None:
 
 
 # --- operations ---
+
+
+def test_an_operation_holds_no_slot_while_its_response_is_sent(caregivers: Gateway) -> None:
+    running: list[int] = []
+    messages: list[dict[str, Any]] = [{"type": "websocket.connect"}]
+    for message in (
+        {"type": "connection_init"},
+        {"type": "subscribe", "id": "1", "payload": {"query": VIEWER}},
+    ):
+        messages.append({"type": "websocket.receive", "text": json.dumps(message)})
+    is_complete = asyncio.Event()
+
+    async def receive() -> dict[str, Any]:
+        if messages:
+            return messages.pop(0)
+        await is_complete.wait()
+        return {"type": "websocket.disconnect", "code": 1000}
+
+    async def send(message: dict[str, Any]) -> None:
+        kind = json.loads(message.get("text", "{}")).get("type")
+        if kind == "next":
+            running.append(len(caregivers.client.app_state["admission"].running))
+        elif kind == "complete":
+            is_complete.set()
+
+    async def connect() -> None:
+        scope = scope_of(caregivers.as_caregiver(1), "GET", "/graphql")
+        await application({**scope, "type": "websocket", "subprotocols": [PROTOCOL]}, receive, send)
+
+    application: Any = caregivers.client.app
+    assert caregivers.client.portal is not None
+    caregivers.client.portal.call(connect)
+
+    assert running == [0]
 
 
 def test_one_websocket_carries_a_mutation_and_a_subscription(caregivers: Gateway) -> None:
