@@ -11,6 +11,7 @@ from strawberry.scalars import JSON
 from strawberry.schema.config import StrawberryConfig
 
 from tests.engine.library import (
+    Info,
     LibraryContext,
     Stamp,
     a_volume,
@@ -257,6 +258,7 @@ class Shelf:
     """Not recursive, unlike Place."""
 
     room: str
+    next_room: str | None
     row: int = 1
     numbers: list[list[int | None]] | None = None
     stamps: list[Stamp] | None = strawberry.UNSET
@@ -268,11 +270,16 @@ class Shelving:
     def shelved(self, on: Shelf | None = None) -> str:
         return repr(on)
 
+    @strawberry.field
+    def noted(self, info: Info, on: Shelf | None = None) -> str:
+        return repr(on)
+
 
 SHELVES: dict[str, Any] = {
     "the least": {"room": "a"},
     "all of it": {"room": "a", "row": 2, "numbers": [[1, None], []], "stamps": ["#1", "2"]},
-    "null for nullable members": {"room": "a", "numbers": None, "stamps": None},
+    "a member without a default": {"room": "a", "nextRoom": "b"},
+    "null for nullable members": {"room": "a", "nextRoom": None, "numbers": None, "stamps": None},
     "null for a required value": {"room": "a", "row": None},
     "null for a required member": {"room": None},
     "a missing required member": {"row": 1},
@@ -289,9 +296,10 @@ SHELVES: dict[str, Any] = {
 }
 
 
+@pytest.mark.parametrize("field", ["shelved", "noted"])
 @pytest.mark.parametrize("given", SHELVES.values(), ids=SHELVES.keys())
-def test_an_input_object_gives_the_same_result(given: Any) -> None:
-    query = "query($on: Shelf) { shelved(on: $on) }"
+def test_an_input_object_gives_the_same_result(given: Any, field: str) -> None:
+    query = f"query($on: Shelf) {{ {field}(on: $on) }}"
 
     outcome = execute_both_with(only(Shelving), query, variable_values={"on": given})
 

@@ -157,3 +157,22 @@ def test_paging_through_the_list_of_a_session_returns_each_row_once(gateway: Gat
 
     assert [numbers(page) for page in (first, second, third)] == [[14, 13, 12], [11, 10, 2], [1]]
     assert [page["pageInfo"]["hasNextPage"] for page in (first, second, third)] == [True, True, False]
+
+
+@pytest.mark.sqlite_only
+@pytest.mark.parametrize(
+    "query",
+    [
+        "{ session(id: 1) { assignments(first: $n) { nodes { legacyId } } } }",
+        "{ assignments: session(id: 1) { assignments(first: $n) { nodes { legacyId } } } }",
+        "{ one: session(id: 1) { one: assignments(first: $n) { nodes { legacyId } } } }",
+        "{ ...F } fragment F on Query { session(id: 1) { assignments(first: $n) { nodes { legacyId } } } }",
+        "{ session(id: 1) { ...F } } fragment F on Session { assignments(first: $n) { nodes { legacyId } } }",
+    ],
+)
+def test_the_size_of_a_list_is_that_of_each_request(standing: Gateway, query: str) -> None:
+    """Whatever the list and the field around it are called."""
+    for size in (1, 3, 2):
+        [session] = standing.as_caregiver(1).data(f"query($n: Int) {query}", n=size).values()
+
+        assert [numbers(page) for page in session.values()] == [[7, 2, 1][:size]]
