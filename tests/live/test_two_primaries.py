@@ -186,7 +186,7 @@ def test_two_hosts_of_one_server_are_accepted(split: Split) -> None:
     assert with_database(one, port_of) == split.new.port
 
 
-def test_an_account_that_cannot_identify_the_server_can_use_it(split: Split) -> None:
+def test_an_account_that_cannot_identify_the_server_can_use_it(split: Split, tmp_path: Path) -> None:
     raw.run(
         split.url_of_new,
         "REVOKE EXECUTE ON FUNCTION pg_control_system() FROM PUBLIC",
@@ -195,6 +195,8 @@ def test_an_account_that_cannot_identify_the_server_can_use_it(split: Split) -> 
     plain = f"postgresql://plain:plain@127.0.0.1:{split.new.port}/postgres"
 
     assert with_database(plain, port_of) == split.new.port
+    _, found = findings(tmp_path, plain)
+    assert found == [["ok", f"127.0.0.1:{split.new.port} is of an unknown role"]]
 
 
 # --- doctor
