@@ -84,6 +84,15 @@ def test_production_has_no_own_key_and_generates_none(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+def test_production_starts_although_it_cannot_look_for_an_own_key(tmp_path: Path) -> None:
+    """A name of 300 characters is an error like that of a folder which another user has made."""
+    settings = Settings(
+        env=Environment.PRODUCTION, var=str(tmp_path / ("x" * 300)), token_key=keys.public_pem()
+    )
+
+    assert len(keys_for(settings).keys) == 1
+
+
 def test_the_own_key_verifies_like_a_configured_one(tmp_path: Path) -> None:
     settings = in_development(tmp_path)
 

@@ -43,6 +43,11 @@ def has_own_keys(settings: Settings) -> bool:
     return settings.in_development and not given
 
 
+def has_key_file(settings: Settings) -> bool:
+    """Returns False if this user may not enter the folder; `Path.exists` raises before Python 3.14."""
+    return os.path.exists(Path(settings.var) / KEY_FILE)
+
+
 def private_key(settings: Settings) -> rsa.RSAPrivateKey:
     """Loads the key pair under CARE_VAR, or creates it."""
     path = Path(settings.var) / KEY_FILE
@@ -102,11 +107,11 @@ def mint_token(
 
 def reject_own_key(settings: Settings, keys: Iterable[object]) -> None:
     """Rejects the development key in production: a copy of CARE_VAR would allow signing in as anyone."""
-    path = Path(settings.var) / KEY_FILE
-    if settings.in_development or not path.exists():
+    if settings.in_development or not has_key_file(settings):
         return
     own = private_key(settings).public_key()
     if any(key == own for key in keys):
+        path = Path(settings.var) / KEY_FILE
         raise SettingsError(f"the development key at {path} cannot verify tokens in production")
 
 

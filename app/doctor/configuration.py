@@ -4,11 +4,10 @@ import os
 import socket
 import ssl
 from collections.abc import Iterator
-from pathlib import Path
 
 from app.auth.key_sources import KeysUnreadable, is_loopback
 from app.db.drivers.interface import location_of, sqlite_path
-from app.dev.tokens import KEY_FILE, has_own_keys
+from app.dev.tokens import has_key_file, has_own_keys
 from app.doctor.findings import CONNECT_SECONDS, OTHERS_WRITE, Finding, Installation, failed, ok, warning
 from app.events.webhook import Webhook, open_webhook
 from app.main import keys_for, reject_unaudited, schema_of_service
@@ -108,7 +107,7 @@ def check_keys(installation: Installation) -> Iterator[Finding]:
     for path in (settings.token_key, settings.token_jwks):
         if path and "-----BEGIN" not in path and "://" not in path:
             yield from check_not_writable(path, "keys", "sign in as anyone")
-    if (Path(settings.var) / KEY_FILE).exists():
+    if has_key_file(settings):
         message = f"there is a development key under CARE_VAR, which is {settings.var}"
         yield warning("keys", message, "remove it: in production it verifies nothing")
 
