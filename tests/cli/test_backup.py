@@ -182,10 +182,13 @@ def test_an_existing_file_is_replaced_only_with_force(command: Command, file: Pa
 
 
 @on_sqlite
-def test_the_database_itself_is_not_replaced(command: Command, settings: Settings) -> None:
-    path = sqlite_path(settings.database)
+def test_the_database_itself_is_not_replaced(command: Command, settings: Settings, tmp_path: Path) -> None:
+    """Also by another name."""
+    path, link = sqlite_path(settings.database), tmp_path / "link"
+    link.symlink_to(path.parent)
 
-    assert_rejected(command("backup", "--force", str(path)), f"{path} is the database itself")
+    for file in (path, link / path.name):
+        assert_rejected(command("backup", "--force", str(file)), f"{file} is the database itself")
 
 
 @on_sqlite
