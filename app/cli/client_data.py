@@ -78,12 +78,16 @@ def about_client(client: int, caregivers: list[int]) -> About:
 
 @contextmanager
 def open_output(path: Path | None) -> Iterator[BinaryIO]:
-    """Standard output, or a private file that appears only when it is complete."""
+    """Standard output, a pipe or device, or a private file that appears only when it is complete."""
     if path is None:
         yield sys.stdout.buffer
         return
     unfinished = ""  # a new file of our own: another one beside the output may be another command's
     try:
+        if path.exists() and not path.is_file():
+            with path.open("wb") as file:
+                yield file
+            return
         descriptor, unfinished = tempfile.mkstemp(".part", ".export-", path.parent)
         with open(descriptor, "wb") as file:
             yield file

@@ -297,6 +297,22 @@ def test_an_output_file_that_cannot_be_written_is_reported(
 
 @starting_with(a_world)
 @pytest.mark.sqlite_only
+def test_a_pipe_receives_the_export_and_is_not_replaced(command: Command, tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    expected = exported(command, "--id", "2", "--format", "json")
+
+    result = command("export", "--id", "2", "--format", "json", "--output", str(pipe))
+
+    received = os.read(reader, len(expected) + 1)
+    os.close(reader)
+    assert (result.exit_code, result.output, received) == (0, "", expected)
+    assert pipe.is_fifo()
+
+
+@starting_with(a_world)
+@pytest.mark.sqlite_only
 def test_an_export_whose_last_bytes_find_no_space_replaces_nothing(
     command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
