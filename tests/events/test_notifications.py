@@ -3,6 +3,7 @@ waits, and restarts after an error."""
 
 import asyncio
 from collections.abc import Callable, Coroutine
+from contextlib import ExitStack
 from typing import Any
 
 import pytest
@@ -55,6 +56,22 @@ def notified(notify: Callable[[Notifier], None]) -> list[bool]:
 )
 def test_an_event_wakes_the_people_it_concerns(parties: Parties, woken: list[bool]) -> None:
     assert notified(lambda notifier: notifier.notify(parties)) == woken
+
+
+def test_the_end_of_a_subscription_leaves_the_others_of_its_viewer() -> None:
+    """Also the end of the one that began first."""
+
+    async def run() -> list[bool]:
+        notifier, first = Notifier(follow_nothing), ExitStack()
+        first.enter_context(notifier.listener(CAREGIVER))
+        with notifier.listener(CAREGIVER) as second, notifier.listener(CLIENT) as client:
+            first.close()
+            with notifier.listener(CAREGIVER):
+                pass
+            notifier.notify([(CAREGIVER.id, CLIENT.id)])
+            return [second.is_set(), client.is_set()]
+
+    assert asyncio.run(run()) == [True, True]
 
 
 def test_shutdown_wakes_everyone() -> None:
