@@ -47,6 +47,8 @@ def test_a_safe_address_is_accepted(url: str) -> None:
         "http://10.0.0.1/",
         "http://localhost.example.test/",
         "ftp://example.test/",
+        "ftp://localhost/",
+        "ws://127.0.0.1:8000/",
         "example.test/hooks",
         "https://",
         "https:///hooks",
