@@ -450,18 +450,26 @@ MEANWHILE: dict[str, tuple[Verb, str]] = {  # in the old service, and the report
 
 
 @pytest.mark.parametrize("kind", ["postgresql"], indirect=True)
-def test_an_update_waits_for_an_erasure_and_leaves_the_rows_of_the_client(pair: Pair) -> None:
-    pair.import_first()
+@pytest.mark.parametrize("is_first", [True, False], ids=["a first import", "an update"])
+def test_an_import_waits_for_an_erasure_and_leaves_out_the_rows_of_the_client(
+    pair: Pair, is_first: bool
+) -> None:
+    """A first import may find the client here."""
+    if is_first:
+        load(pair.new, [a_client(1)])
+    else:
+        pair.import_first()
     on(pair, "old", partial(submitting("3"), number=1))
-    recording = pair.record()
+    words = ("import", pair.record(), *["--update"] * (not is_first))
 
-    async def update() -> tuple[int, list[str]]:
+    async def run() -> tuple[int, list[str]]:
         async with uncommitted(pair.new, erasing(1, NOW)):
-            updated = asyncio.create_task(asyncio.to_thread(pair.run, "import", recording, "--update"))
-            assert await until_blocked(pair.new, updated)
-        return await updated
+            done = asyncio.create_task(asyncio.to_thread(pair.run, *words))
+            assert await until_blocked(pair.new, done)
+        return await done
 
-    assert asyncio.run(update()) == (0, ["21 of erased clients skipped, 0 conflicts"])
+    printed = "2 caregivers, 1 client, 1 module, 1 book, 1 session, 1 assignment"
+    assert asyncio.run(run()) == (0, [printed if is_first else "21 of erased clients skipped, 0 conflicts"])
     assert raw.run(pair.new, "SELECT * FROM answer_set") == []
 
 
