@@ -267,15 +267,16 @@ def test_changes_are_sent_only_with_the_option_and_in_order(pair: ServicePair) -
         {"path": PATH},
         {"method": "PUT", "path": PATH, "body": {"sessionId": 1}, "headers": {"Idempotency-Key": "1"}},
         {"method": "PUT", "path": PATH, "body": "{ }"},
+        {"method": "PUT", "path": PATH, "body": ""},
     ]
 
     skipped = pair.compare(calls=calls)
     sent_before = len(pair.requests["new"])
     sent = pair.compare("--changes", calls=calls)
 
-    assert printed(skipped) == (0, [f"{SAME}, 2 skipped because they change data (--changes)"])
+    assert printed(skipped) == (0, [f"{SAME}, 3 skipped because they change data (--changes)"])
     assert sent_before == 1
-    assert (sent.exit_code, sent.stdout) == (0, "3 same, 0 different\n")
+    assert (sent.exit_code, sent.stdout) == (0, "4 same, 0 different\n")
     assert sent.stderr == "warning: calls that change data are sent to all services\ncomparing\n"
     assert [
         (each.method, each.body, each.headers.get("content-type")) for each in pair.requests["new"][1:]
@@ -283,6 +284,7 @@ def test_changes_are_sent_only_with_the_option_and_in_order(pair: ServicePair) -
         ("GET", b"", None),
         ("PUT", b'{"sessionId":1}', "application/json"),
         ("PUT", b"{ }", "application/json"),
+        ("PUT", b"", "application/json"),
     ]
 
 
