@@ -1,11 +1,14 @@
 """A shadow compares answers of two services, explains noise of the old one, and counts without values."""
 
 import gzip
+import os
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
 from dataclasses import replace
+from datetime import UTC, datetime
+from io import TextIOWrapper
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -19,6 +22,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 from app.cli import main
 from app.http.paths import GET_CAREGIVER_ASSIGNMENT, LIST_CLIENT_SESSIONS
 from moving_over.body_diff import read_masks
+from moving_over.commands.shadow import save_and_show
 from moving_over.comparison import Comparison, Service
 from moving_over.http_client import Connection, read_address
 from moving_over.http_client import Response as Received
@@ -541,6 +545,7 @@ def test_an_answer_that_a_client_did_not_wait_for_is_not_compared() -> None:
     ("headers", "application"),
     [
         ({"authorization": f"bearer {TOKEN}", "user-agent": "app/1"}, "tests"),
+        ({"authorization": f"Bearer {TOKEN}", "user-agent": "app/1"}, "tests"),
         ({"authorization": f"bearer {keys.token('CLIENT', 'c', client_id=None, azp='web')}"}, "web"),
         ({"authorization": f"bearer {keys.token('CLIENT', 'c', client_id='a@example.test')}"}, "unknown"),
         ({"authorization": "bearer x.y.z", "user-agent": "app/1 (x)"}, "app"),
@@ -625,6 +630,34 @@ def test_each_difference_is_counted_with_its_own_outcome() -> None:
 def test_a_day_counts_if_a_response_was_compared() -> None:
     assert some_counts("dropped", "failed", "old failed", "not compared").of("days") == []
     assert [number for _, number in some_counts("same", "explained", "different").of("days")] == [3]
+
+
+def test_a_day_is_one_of_utc_in_any_time_zone(monkeypatch: pytest.MonkeyPatch) -> None:
+    late = datetime(2026, 11, 21, 23, 30, tzinfo=UTC)
+    monkeypatch.setattr("moving_over.shadow_counts.utc_now", lambda: late)
+    with monkeypatch.context() as patch:
+        patch.setenv("TZ", "Asia/Tokyo")
+        time.tzset()
+        counts = some_counts("same")
+    time.tzset()
+
+    assert counts.of("days") == [(("2026-11-21",), 1)]
+
+
+def test_counts_are_saved_although_nobody_reads_the_summary(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The reader of standard error may have ended before the shadow, which saves its counts each minute."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    counts = some_counts("same")
+    with open(writer, "wb", buffering=0) as closed:
+        monkeypatch.setattr("sys.stderr", TextIOWrapper(closed, write_through=True))
+        for _ in range(2):
+            save_and_show(counts, tmp_path / "s")
+        monkeypatch.undo()
+
+    assert read_counts(tmp_path / "s").numbers == counts.numbers
 
 
 def test_metrics_show_the_counts() -> None:
