@@ -47,6 +47,9 @@ def stored(url: str, table: str, *columns: str, order: str = "1, 2") -> list[tup
     ]
 
 
+DESCRIPTION = "Übung:\r\n\t– täglich\x1f 😀"
+
+
 def a_big_world() -> list[Record]:
     """One of each kind, with ids beyond 32 bits."""
     questions = [
@@ -58,7 +61,7 @@ def a_big_world() -> list[Record]:
         a_client(BIG + 2, userName=None),
         a_module(BIG + 3),
         a_book(BIG + 4, moduleId=BIG + 3, name="Sleep – über Nacht", isTest=True, questions=questions),
-        a_session(BIG + 5, BIG + 1, BIG + 2, isClosed=True, closeDate=NOW - DAY),
+        a_session(BIG + 5, BIG + 1, BIG + 2, isClosed=True, closeDate=NOW - DAY, description=DESCRIPTION),
         a_complete_assignment(
             BIG + 6,
             BIG + 5,
@@ -112,7 +115,7 @@ def test_every_kind_is_stored_with_its_ids(database_url: str) -> None:
         "completed_assignment_count", "latest_assignment_id", "last_assignment_score",
     ) == [
         (
-            BIG + 5, *parties, f"Session {BIG + 5}", f"Description {BIG + 5}", f"chat-{BIG + 5}",
+            BIG + 5, *parties, f"Session {BIG + 5}", DESCRIPTION, f"chat-{BIG + 5}",
             NOW - 40 * DAY, NOW - 30 * DAY, True, NOW - DAY, 1, 1, BIG + 6, 70,
         )
     ]  # fmt: skip
