@@ -280,6 +280,15 @@ GAPS: dict[str, tuple[Change, dict[Gap, list[str]]]] = {
         in_body(2, lambda body: body["content"][0].update(answers=body["content"][0]["answers"] * 2)),
         {Gap.ASIDE: ["assignment 1, line 2, item 1: answers contains two submissions with one id"]},
     ),
+    "an answer without NUL": (
+        in_body(2, lambda body: body["content"][0]["answers"][0]["answers"][1].update(answer="a\0b")),
+        {
+            Gap.ASIDE: [
+                "assignment 1, line 2, item 1: answers[0].answers[1].answer is text: must not contain NUL, "
+                "because PostgreSQL cannot store it"
+            ]
+        },
+    ),
     "answers of another assignment": (
         in_body(2, lambda body: add_set(body, id=99, assignmentId=4)),
         {
