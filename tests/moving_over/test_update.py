@@ -12,6 +12,7 @@ import orjson
 import pytest
 
 from app.care.answers import submitting as submitting_steps
+from app.care.sessions import closing as closing_steps
 from app.db.admin.erasing import erasing
 from app.db.drivers.factory import open_database
 from app.db.drivers.interface import Database
@@ -493,6 +494,22 @@ def test_a_submission_that_is_committed_while_an_update_waits_for_its_session_st
     assert asyncio.run(update()) == (1, [f"conflict\tassignment\t1\t{conflict}", "1 conflict"])
     answers = raw.run(pair.new, "SELECT answers FROM answer_set WHERE assignment_id = 1")
     assert [orjson.loads(row[0])[0][-1] for row in answers] == ["2"]
+
+
+@pytest.mark.parametrize("kind", ["postgresql"], indirect=True)
+def test_homework_of_a_session_that_is_closed_while_an_update_waits_for_it_is_a_conflict(pair: Pair) -> None:
+    pair.import_first()
+    on(pair, "old", partial(assigning, number=1))
+    recording = pair.record()
+
+    async def update() -> tuple[int, list[str]]:
+        async with uncommitted(pair.new, closing_steps(AccessScope(NOW, caregiver=1), 1)):
+            updated = asyncio.create_task(asyncio.to_thread(pair.run, "import", recording, "--update"))
+            assert await until_blocked(pair.new, updated)
+        return await updated
+
+    conflict = "conflict\tassignment\t18\tthe session was closed here"
+    assert asyncio.run(update()) == (1, [conflict, "1 conflict"])
 
 
 def test_the_score_of_a_session_is_not_of_a_removed_assignment(pair: Pair) -> None:
