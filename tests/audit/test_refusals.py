@@ -23,6 +23,7 @@ from app.settings import Settings
 from tests.audit.audit_log import audit_rows, audited
 from tests.audit.test_chain import seal_all, verified
 from tests.callers import Caller, Gateway, opened
+from tests.concurrency import ApiCall, InterruptedDatabase, send_call
 from tests.db import raw
 from tests.factories import NOW, a_world, starting_with
 from tests.patience import PATIENCE
@@ -163,6 +164,32 @@ def test_a_rejected_read_beside_a_field_that_fails_is_recorded(
         assert "UNREADABLE" in [error["extensions"]["code"] for error in response["errors"]]
 
     assert audited(gateway.settings.database) == [(role.upper(), number, field, outcome, about)] * 3
+
+
+@pytest.mark.sqlite_only
+@pytest.mark.parametrize("rejected", ["session(id: 999) { title }", "clients { totalCount }"])
+def test_a_response_waits_for_the_record_of_a_rejected_field_beside_one_that_fails(
+    gateway: Gateway, rejected: str
+) -> None:
+    """The record is stored slowly, and the field that fails cancels the rejected one meanwhile."""
+    recorder: AuditRecorder = gateway.client.app_state["authenticator"].recorder
+    query = {"query": f"{{ {FAILS_FIRST} {rejected} }}"}
+    order: list[str] = []
+
+    async def store() -> None:
+        for _ in range(100):  # turns of the event loop, in which the response could be sent
+            await asyncio.sleep(0)
+        order.append("record")
+
+    async def respond() -> None:
+        await send_call(gateway.client, ApiCall(gateway.as_client(1), "POST", "/graphql", query))
+        order.append("response")
+
+    recorder.db = InterruptedDatabase(recorder.db, [], [store])
+    assert gateway.client.portal is not None
+    gateway.client.portal.call(respond)
+
+    assert order == ["record", "response"]
 
 
 def test_a_rejected_legacy_request_is_recorded(gateway: Gateway) -> None:
