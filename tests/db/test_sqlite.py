@@ -76,6 +76,7 @@ def test_an_old_sqlite_is_rejected(database_url: str, monkeypatch: pytest.Monkey
 
 FAULTS = {
     "SQLITE_BUSY": True,
+    "SQLITE_BUSY_RECOVERY": True,  # another process recovers the log
     "SQLITE_CANTOPEN": True,
     "SQLITE_CORRUPT": True,
     "SQLITE_FULL": True,
@@ -177,3 +178,21 @@ def test_a_database_that_another_process_has_locked_may_be_opened_later(
             asyncio.run(open_database(database_url))
 
     assert str(rejected.value) == f"the database at {path} cannot be opened: database is locked"
+
+
+@pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
+@pytest.mark.parametrize("name", ["SQLITE_BUSY_RECOVERY", "SQLITE_BUSY_SNAPSHOT"])
+def test_a_database_whose_log_another_process_recovers_may_be_opened_later(
+    database_url: str, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """SQLite reports each reason for a lock by an extended code."""
+    fault = sqlite3.OperationalError("database is locked")
+    fault.sqlite_errorcode = getattr(sqlite3, name)
+
+    def connect(*_: Any, **__: Any) -> None:
+        raise fault
+
+    monkeypatch.setattr(sqlite3, "connect", connect)
+
+    with pytest.raises(DatabaseAway):
+        asyncio.run(open_database(database_url))
