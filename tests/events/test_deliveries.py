@@ -316,13 +316,21 @@ def test_the_pause_begins_when_the_attempt_has_ended(with_webhook: Care, receive
 
 
 @pytest.mark.sqlite_only
+@pytest.mark.parametrize(
+    ("last", "stored"),
+    [
+        ("assignment.feedback_given", [(1, "WAITING", 1, None), (2, "DELIVERED", 1, "200")]),
+        ("assignment.submitted", [(1, "DELIVERED", 1, "200"), (2, "WAITING", 1, None)]),
+    ],
+)
 def test_an_outcome_that_cannot_be_stored_cancels_no_other_attempt(
-    with_webhook: Care, receiver: Receiver
+    with_webhook: Care, receiver: Receiver, last: str, stored: list[Any]
 ) -> None:
+    """The first outcome cannot be stored, of whichever attempt; the dispatcher logs it, and pauses."""
     with_webhook.rows("UPDATE reminder SET state = 'SKIPPED'")
     for kind in ("SUBMITTED", "FEEDBACK_GIVEN"):
         with_webhook.add_event(kind)
-    receiver.hold("assignment.feedback_given")
+    receiver.hold(last)
     webhook, accepted = open_webhook(with_webhook.settings), counters.deliveries["accepted"]
     assert webhook is not None
 
@@ -338,7 +346,7 @@ def test_an_outcome_that_cannot_be_stored_cancels_no_other_attempt(
 
     asyncio.run(on_database(with_webhook.settings.database, work))
 
-    assert with_webhook.deliveries() == [(1, "WAITING", 1, None), (2, "DELIVERED", 1, "200")]
+    assert with_webhook.deliveries() == stored
     assert counters.deliveries["accepted"] == accepted + 2
 
 
