@@ -183,6 +183,33 @@ def test_streams_that_are_not_read_delay_no_other_of_the_viewer(gateway: Gateway
     assert received == change_event(2, "EXTENDED")
 
 
+def test_a_stream_that_fails_has_no_regular_end(
+    gateway: Gateway, caregiver: Caller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The server logs the error and closes the connection, so that the client knows that events may be
+    missing."""
+    messages = [{"type": "http.request", "body": b'{"query": "subscription { nothing }"}'}]
+    before, sent = counters.streams.copy(), []
+
+    def fail(*_: object) -> None:
+        raise MemoryError
+
+    async def receive() -> dict[str, Any]:
+        return messages.pop() if messages else await asyncio.Event().wait()  # type: ignore[return-value]
+
+    async def send(message: dict[str, Any]) -> None:
+        sent.append((message["type"], message.get("status")))
+
+    monkeypatch.setattr(event_stream, "write_result", fail)
+    scope = scope_of(caregiver, "POST", "/graphql", accept="text/event-stream")
+    assert gateway.client.portal is not None
+    with pytest.raises(MemoryError):
+        gateway.client.portal.call(gateway.client.app, scope, receive, send)
+
+    assert sent == [("http.response.start", 200)]
+    assert counters.streams - before == {"opened": 1, "closed": 1}
+
+
 def test_shutdown_ends_a_stream_without_a_complete_event(gateway: Gateway, caregiver: Caller) -> None:
     """The client then reconnects."""
     with streaming(caregiver, CHANGES) as stream:
