@@ -17,15 +17,18 @@ from app.db.admin.migrate import newest_version
 from app.db.drivers.sqlite import READS_PER_THREAD
 from app.db.sql import Statement, Steps
 from app.http import health
+from app.http.paths import ASSIGNMENTS
 from app.http.router import Router
 from app.main import create_app
 from app.server.admission import AdmissionControl
 from app.settings import Environment, Settings, SettingsError
+from app.telemetry import counters
 from tests import keys
 from tests.callers import Gateway, opened, run_write
 from tests.factories import NOW
 from tests.fault_injection import Hanging
 from tests.postgres import drop_database
+from tests.schema.listening import scope_of
 
 UNAVAILABLE = "the database cannot take this now; nothing was changed"
 
@@ -107,6 +110,34 @@ def test_both_contracts_respond_503_without_the_database(
     }
     logged = [(one.name, one.levelname) for one in caplog.records if UNAVAILABLE in one.getMessage()]
     assert logged == [("care.graphql", "ERROR"), ("care.legacy", "ERROR")]
+
+
+@pytest.mark.sqlite_only
+@pytest.mark.parametrize(
+    ("path", "part"),
+    [
+        ("/graphql", "app.schema.transport.endpoint.negotiate"),
+        (ASSIGNMENTS, "app.rest_compat.routes.has_encoded_slash"),
+        ("/readyz", "app.http.health.stored_version"),
+    ],
+)
+def test_an_unexpected_error_outside_of_a_contract_is_a_500_and_is_left_to_the_log_of_the_server(
+    gateway: Gateway, path: str, part: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(part, None)
+    sent: list[tuple[str, int | None]] = []
+    before = sum(counters.requests[path, "GET", 500].counts)
+
+    async def send(message: Any) -> None:
+        sent.append((message["type"], message.get("status")))
+
+    scope = scope_of(gateway.as_caregiver(1), "GET", path)
+    assert gateway.client.portal is not None
+    with pytest.raises(TypeError):
+        gateway.client.portal.call(gateway.client.app, scope, None, send)
+
+    assert sent == [("http.response.start", 500), ("http.response.body", None)]
+    assert sum(counters.requests[path, "GET", 500].counts) == before + 1
 
 
 def take_away(url: str) -> None:
