@@ -18,7 +18,7 @@ from app.auth.keys import Key
 from app.care.budgets import Budget
 from app.care.context import Context, Role, Viewer
 from app.db.admin.accounts import switching_account
-from app.db.drivers.interface import Database
+from app.db.drivers.interface import Database, DatabaseUnavailable
 from app.db.sql import Result, Steps
 from app.db.tables import Contract
 from app.http.sign_in import open_context
@@ -28,6 +28,7 @@ from tests import keys
 from tests.auth.signing import ASSIGNMENTS, BAD, CAREGIVER_1, CLIENT_1, NO_ACCOUNT, assert_refused, me
 from tests.callers import Gateway, opened, run_write
 from tests.factories import NOW, a_caregiver, a_client
+from tests.fault_injection import Failing
 
 PAGE = f"{ASSIGNMENTS}?time-state=RUNNING"
 PEOPLE = {Role.CAREGIVER: ("caregiver-1", CAREGIVER_1), Role.CLIENT: ("client-1", CLIENT_1)}
@@ -235,6 +236,30 @@ def test_an_account_is_read_again_when_its_time_is_over(gateway: Gateway) -> Non
     assert me(gateway, remembered) == CAREGIVER_1
     authenticator.ticks = lambda: until
     assert_refused(gateway, f"bearer {remembered}", 403, NO_ACCOUNT)
+
+
+@pytest.mark.sqlite_only
+def test_an_account_is_remembered_no_longer_while_the_database_is_away(gateway: Gateway) -> None:
+    """It may have been disabled meanwhile."""
+    remembered = keys.token("CAREGIVER", "caregiver-1")
+    authenticator = authenticator_of(gateway)
+    assert me(gateway, remembered) == CAREGIVER_1
+    account = authenticator.accepted.values[remembered]
+    moments = [account.until, account.last - 0.001, account.last, account.last + RENEWAL_SECONDS / 2]
+
+    async def is_known(moment: float) -> bool:
+        authenticator.ticks = lambda: moment
+        try:
+            context = await authenticator.open(f"Bearer {remembered}", "request")
+        except DatabaseUnavailable:
+            return False
+        return context.viewer == account.viewer
+
+    authenticator.db = Failing(authenticator.db, [DatabaseUnavailable() for _ in moments])
+    assert gateway.client.portal is not None
+    found = [gateway.client.portal.call(is_known, moment) for moment in moments]
+
+    assert found == [False, True, False, False]  # the first request after `until` reads the account again
 
 
 @pytest.mark.sqlite_only
