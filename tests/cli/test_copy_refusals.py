@@ -195,10 +195,19 @@ def test_a_text_that_postgresql_cannot_store_is_rejected(source: str, target: st
     assert is_empty(target)
 
 
-def test_a_number_that_postgresql_cannot_store_is_rejected(source: str, target: str) -> None:
-    raw.run(source, f"UPDATE assignment SET score = {2**40} WHERE id = 1")
+@pytest.mark.parametrize(
+    ("damage", "reason"),
+    [
+        (f"assignment SET score = {2**40}", "value out of int32 range"),
+        ("session SET start_date = 'yesterday'", "Invalid isoformat string: 'yesterday'"),
+    ],
+)
+def test_a_value_that_postgresql_cannot_store_is_rejected(
+    source: str, target: str, damage: str, reason: str
+) -> None:
+    raw.run(source, f"UPDATE {damage} WHERE id = 1")
 
     result = copy(source, target)
 
-    assert_rejected(result, "nothing was copied: PostgreSQL cannot store a value: value out of int32 range")
+    assert_rejected(result, f"nothing was copied: PostgreSQL cannot store a value: {reason}")
     assert is_empty(target)
