@@ -124,6 +124,29 @@ def test_a_cancelled_attempt_leaves_no_connection(database_url: str, monkeypatch
     assert asyncio.run(use())
 
 
+def test_an_attempt_that_finds_only_older_data_leaves_no_connection(
+    database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    connect, opened = asyncpg.connect, []
+
+    async def noted(*address: Any, **options: Any) -> Any:
+        opened.append(await connect(*address, **options))
+        return opened[-1]
+
+    async def use() -> list[bool]:
+        primary = Primary(database_url)
+        used = await primary.connect()
+        assert primary.server is not None
+        primary.server = primary.server._replace(timeline=primary.server.timeline + 1)  # another was promoted
+        monkeypatch.setattr(asyncpg, "connect", noted)
+        with pytest.raises(DatabaseError, match=OTHER_DATA):
+            await primary.connect()
+        await used.close()
+        return [connection.is_closed() for connection in opened]
+
+    assert asyncio.run(use()) == [True]
+
+
 def test_a_cancelled_start_leaves_no_connection(database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     connections: asyncio.Queue[Any] = asyncio.Queue()
 
