@@ -326,7 +326,9 @@ def test_the_pause_begins_when_the_attempt_has_ended(with_webhook: Care, receive
 def test_an_outcome_that_cannot_be_stored_cancels_no_other_attempt(
     with_webhook: Care, receiver: Receiver, last: str, stored: list[Any]
 ) -> None:
-    """The first outcome cannot be stored, of whichever attempt; the dispatcher logs it, and pauses."""
+    """The first outcome cannot be stored, of whichever attempt; the dispatcher logs it, and pauses. Both
+    attempts are counted."""
+    before = counters.deliveries.copy()
     with_webhook.rows("UPDATE reminder SET state = 'SKIPPED'")
     for kind in ("SUBMITTED", "FEEDBACK_GIVEN"):
         with_webhook.add_event(kind)
@@ -348,6 +350,8 @@ def test_an_outcome_that_cannot_be_stored_cancels_no_other_attempt(
 
     assert with_webhook.deliveries() == stored
     assert counters.deliveries["accepted"] == accepted + 2
+
+    assert counters.deliveries - before == {"accepted": 2}
 
 
 @pytest.mark.sqlite_only
