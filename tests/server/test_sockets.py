@@ -51,6 +51,7 @@ class Socket:
                 get_write_buffer_size=lambda: self.size,
                 is_closing=lambda: "close" in self.calls,
                 get_extra_info=lambda name: None,
+                write=lambda data: None,
                 **noting,
             ),
         )
@@ -127,6 +128,17 @@ def test_a_client_that_does_not_respond_to_a_ping_is_disconnected_at_once() -> N
         return one.calls
 
     assert asyncio.run(main()) == ["abort"]
+
+
+def test_a_client_that_does_not_read_the_rejection_of_its_handshake_is_disconnected() -> None:
+    async def main() -> list[str]:
+        one = Socket()
+        one.size = UNSENT
+        one.protocol.data_received(b"GET /graphql HTTP/1.1\r\ncontent-length: 5\r\n\r\n")
+        one.fire()
+        return one.calls
+
+    assert asyncio.run(main()) == ["close", "abort"]
 
 
 @pytest.mark.parametrize("is_writable", [True, False])
