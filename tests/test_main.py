@@ -26,6 +26,7 @@ from app.telemetry import counters
 from tests import keys
 from tests.callers import Gateway, opened, run_write
 from tests.factories import NOW
+from tests.factories import NOW, a_caregiver
 from tests.fault_injection import Hanging
 from tests.postgres import drop_database
 from tests.schema.listening import scope_of
@@ -138,6 +139,27 @@ def test_an_unexpected_error_outside_of_a_contract_is_a_500_and_is_left_to_the_l
 
     assert sent == [("http.response.start", 500), ("http.response.body", None)]
     assert sum(counters.requests[path, "GET", 500].counts) == before + 1
+
+
+@pytest.mark.sqlite_only
+@pytest.mark.parametrize(("method", "path"), [("POST", "/graphql"), ("PUT", ASSIGNMENTS)])
+def test_a_request_that_is_cancelled_is_counted_as_a_500(gateway: Gateway, method: str, path: str) -> None:
+    """As a request that does not end in time at shutdown."""
+    gateway.import_records([a_caregiver(1)])
+    before = sum(counters.requests[path, method, 500].counts)
+    scope = scope_of(gateway.as_caregiver(1), method, path)
+
+    async def receive() -> Any:
+        raise asyncio.CancelledError
+
+    async def cancel() -> None:
+        with pytest.raises(asyncio.CancelledError):
+            await gateway.client.app(scope, receive, receive)  # type: ignore[arg-type]
+
+    assert gateway.client.portal is not None
+    gateway.client.portal.call(cancel)
+
+    assert sum(counters.requests[path, method, 500].counts) == before + 1
 
 
 def take_away(url: str) -> None:
