@@ -37,6 +37,8 @@ CUT_OFF = "the database went away; whether the change was kept is not known"
 NO_RESULT = "the change was made, but the database cannot return its result now"
 SUBMIT = """mutation($input: SubmitAnswersInput!) { submitAnswers(input: $input) {
     answerSet { answers { answer } } } }"""
+SAVE = """mutation($input: SaveAnswersInput!) { saveAnswers(input: $input) {
+    draft { revision } userErrors { code } } }"""
 
 FAULTS = pytest.mark.parametrize(
     ("faults", "message"),
@@ -76,6 +78,17 @@ def test_a_change_whose_result_cannot_be_recorded_is_made(gateway: Gateway) -> N
     [error] = response.json()["errors"]
     assert (error["message"], error["extensions"]["code"]) == (NO_RESULT, "OUTCOME_UNKNOWN")
     assert client.data(f"{{ assignment(id: {LATE}) {{ status }} }}") == {"assignment": {"status": "COMPLETE"}}
+
+
+def test_a_rejected_change_whose_draft_cannot_be_read_was_not_made(gateway: Gateway) -> None:
+    gateway.import_records(a_world_to_answer_in())
+    client = gateway.as_client(1)
+    assert client.data(SAVE, input=to_answer(LATE, {REMARK: "first"}))["saveAnswers"]["userErrors"] == []
+    with failing(gateway, None, None, DatabaseUnavailable()):  # account, change
+        response = client.post_graphql(SAVE, input=to_answer(LATE, {REMARK: "second"}))
+
+    [error] = response.json()["errors"]
+    assert (error["message"], error["extensions"]["code"]) == (str(DatabaseUnavailable()), "OVERLOADED")
 
 
 def test_a_legacy_path_reports_an_unknown_outcome(gateway: Gateway) -> None:
