@@ -25,7 +25,6 @@ from app.settings import Environment, Settings, SettingsError
 from app.telemetry import counters
 from tests import keys
 from tests.callers import Gateway, opened, run_write
-from tests.factories import NOW
 from tests.factories import NOW, a_caregiver
 from tests.fault_injection import Hanging
 from tests.postgres import drop_database

@@ -333,7 +333,7 @@ def test_an_outcome_that_cannot_be_stored_cancels_no_other_attempt(
     for kind in ("SUBMITTED", "FEEDBACK_GIVEN"):
         with_webhook.add_event(kind)
     receiver.hold(last)
-    webhook, accepted = open_webhook(with_webhook.settings), counters.deliveries["accepted"]
+    webhook = open_webhook(with_webhook.settings)
     assert webhook is not None
 
     class Full(Failing):
@@ -349,8 +349,6 @@ def test_an_outcome_that_cannot_be_stored_cancels_no_other_attempt(
     asyncio.run(on_database(with_webhook.settings.database, work))
 
     assert with_webhook.deliveries() == stored
-    assert counters.deliveries["accepted"] == accepted + 2
-
     assert counters.deliveries - before == {"accepted": 2}
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from app.schema.transport.endpoint import describe_work
 from tests.callers import Gateway, schema_of
-from tests.rest_compat.legacy import ASSIGNMENTS
+from tests.rest_compat.legacy import ASSIGNMENTS, homework
 from tests.schema.listening import scope_of
 from tests.schema.worlds import in_base64
 
@@ -262,12 +262,16 @@ def test_the_log_describes_a_request_of_a_legacy_path_without_its_id(standing: G
     assert described == f"a request of GET {ASSIGNMENTS}/{{id}}"
 
 
-@pytest.mark.parametrize(("method", "path"), [("POST", "/graphql"), ("PUT", ASSIGNMENTS)])
+@pytest.mark.parametrize(
+    ("method", "path", "body"),
+    [("POST", "/graphql", {"query": "{ viewer { role } }"}), ("PUT", ASSIGNMENTS, homework())],
+)
 def test_a_client_that_disconnects_during_its_body_is_no_failure(
-    standing: Gateway, method: str, path: str, caplog: pytest.LogCaptureFixture
+    standing: Gateway, method: str, path: str, body: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
+    """Nothing is executed, although what has arrived could be a whole request."""
     scope = scope_of(standing.as_caregiver(1), method, path)
-    begun = {"type": "http.request", "body": b"{", "more_body": True}
+    begun = {"type": "http.request", "body": orjson.dumps(body), "more_body": True}
 
     sent = run(standing, scope, [begun, {"type": "http.disconnect"}])
 
