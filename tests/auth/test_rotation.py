@@ -26,6 +26,7 @@ from tests.schema.listening import PATIENCE, insert_event, listening, wait_for_s
 pytestmark = pytest.mark.sqlite_only
 
 OLD, NEW, CURVE = keys.private_key("old"), keys.private_key("new"), ec_key()
+NEWER = keys.private_key("newer")
 ANY_CHANGE = "subscription { assignmentChanged { what } }"
 
 
@@ -118,10 +119,10 @@ def test_a_key_that_is_removed_while_an_account_is_read_verifies_no_further_requ
 def test_one_file_may_contain_old_and_new_keys(
     gateway: Gateway, path: Path, write: Callable[..., bytes]
 ) -> None:
-    replace(path, write(OLD, NEW, CURVE))
+    replace(path, write(OLD, NEW, NEWER, CURVE))
     wait(gateway)
 
-    for key in (OLD, NEW, CURVE):
+    for key in (OLD, NEW, NEWER, CURVE):
         assert me(gateway, signed(caregiver(), key)) == CAREGIVER_1
     assert_refused(gateway, f"bearer {signed(caregiver(), keys.private_key('stranger'))}", 401, BAD)
 
