@@ -150,6 +150,22 @@ def answer_of(session: dict[str, Any]) -> str:
     return answer
 
 
+def test_an_assignment_and_an_answer_set_without_answers_have_a_row_each(
+    command: Command, settings: Settings
+) -> None:
+    answer_set = an_answer_set(1, 2, saveType="DRAFT", answers=[])
+    world = [*people(), *catalogue(), a_session(1), an_assignment(1, 1), an_assignment(2, 1), answer_set]
+    load(settings.database, world)
+
+    rows = table_of(exported(command, "--client", "client-1", "--format", "csv"))
+
+    shown = ("assignmentId", "answerSetId", "saveType", "position", "questionText", "answer")
+    assert [[row[name] for name in shown] for row in rows] == [
+        ["1", "", "", "", "", ""],
+        ["2", "1", "DRAFT", "", "", ""],
+    ]
+
+
 def table_of(csv_bytes: bytes) -> list[dict[str, str]]:
     return list(csv.DictReader(StringIO(csv_bytes.decode(), newline="")))
 
