@@ -135,6 +135,7 @@ INVALID: dict[str, tuple[Record, str]] = {
     ),
     "weights of a number": (a_test(NUMBER | {"weights": [1]}), "questions[0]: weights are not for NUMBER"),
     "weights of a text": (a_test(TEXT | {"weights": []}), "questions[0]: weights are not for TEXT"),
+    "no weights in the list": (a_test(SCALE | {"weights": []}), ONE_PER_ANSWER.format(3)),
     "too few weights": (a_test(SCALE | {"weights": [1, 2]}), ONE_PER_ANSWER.format(3)),
     "too many weights": (a_test(SINGLE | {"weights": [1, 2, 3]}), ONE_PER_ANSWER.format(2)),
     "one weight for yes or no": (a_test(YES_NO | {"weights": [1]}), ONE_PER_ANSWER.format(2)),
