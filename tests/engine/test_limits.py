@@ -59,6 +59,16 @@ CASES: dict[str, tuple[str, dict[str, int], str]] = {
         {"root_fields": 2},
         "3 root fields",
     ),
+    "root fields of one operation": (
+        "query A { a b } query B { a b c }",
+        {"root_fields": 2},
+        "3 root fields",
+    ),
+    "depth of one operation": (
+        "query A { a { b } } query B { a { b { c } } }",
+        {"depth": 2},
+        "3 levels of fields",
+    ),
     "directives": (
         "query($v: Int @a) @b { c @d ...F @e } fragment F on Q @f { g }",
         {"directives": 4},
