@@ -42,6 +42,8 @@ CHOSEN = {
         f"{GRAPHQL};q=0.5, {JSON};q=0.4",
         f"{GRAPHQL} ; Q=0.500 , {JSON} ; q=0.4",
         f"{GRAPHQL};q=high, {JSON}",
+        f"{GRAPHQL}, {JSON};q=1.5",
+        f"{GRAPHQL};q=1.000, {JSON};q=0.999",
         f"{GRAPHQL}, */*",
         f"{JSON};q=0.5, */*",
         f"{JSON};q=0, application/*",
@@ -105,3 +107,11 @@ def test_a_long_header_is_not_cached() -> None:
 
     assert negotiate(GRAPHQL.ljust(MAX_CACHED + 1)).graphql
     assert read_cached.cache_info().misses == before
+
+
+def test_the_first_64_media_ranges_count() -> None:
+    others = ["text/html"] * 63
+
+    assert negotiate(",".join([*others, GRAPHQL, "*/*"])).graphql
+    assert negotiate(",".join([*others, JSON, GRAPHQL])) == negotiate(JSON)
+    assert negotiate(",".join([*others, "text/html", "*/*"])).nothing

@@ -15,7 +15,7 @@ GRAPHQL_JSON = (JSON[0], f"{GRAPHQL}; charset=utf-8".encode())
 EVENT_STREAM = "text/event-stream"
 MAX_CACHED = 256  # characters of a header in the cache
 MAX_RANGES = 64  # more are ignored
-QUALITY = re.compile(r"\s*q=([01](?:\.[0-9]{0,3})?)\s*")
+QUALITY = re.compile(r"\s*q=(0(?:\.[0-9]{0,3})?|1(?:\.0{0,3})?)\s*")
 PARTIAL_SUCCESS = 294
 OF_RESULTS = tuple(each for each in Failure if each.is_of_result)
 NOT_GRAPHQL = (413, 415)  # the body was not read, so the response is not a GraphQL response
