@@ -72,6 +72,18 @@ def test_an_account_is_disabled_and_enabled_again(command: Command) -> None:
     assert [row[3] for row in listed(command)] == ["enabled", "enabled"]
 
 
+def test_the_list_is_in_the_order_of_the_ids(command: Command, database_url: str) -> None:
+    load(database_url, [a_caregiver(3), a_caregiver(1), a_caregiver(2), a_client(4)])
+    command("account", "disable", "--role", "caregiver", "--user", "caregiver-1")
+
+    assert [row[:2] for row in listed(command)] == [
+        ["caregiver", "1"],
+        ["caregiver", "2"],
+        ["caregiver", "3"],
+        ["client", "4"],
+    ]
+
+
 DUPLICATES = {
     "caregiver": (
         (*MARA, "--name", "Other", "--position", "Therapist"),
