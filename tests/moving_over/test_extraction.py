@@ -123,6 +123,16 @@ GAPS: dict[str, tuple[Change, dict[Gap, list[str]]]] = {
         item(1, 1, id="2"),
         {Gap.ASIDE: ["assignment 2, line 1, item 2: id is text: Input should be a valid integer"]},
     ),
+    "an id of thousands of digits": (
+        item(1, 1, id="1" * 5000),
+        {
+            Gap.ASIDE: [
+                "assignment without a valid id, line 1, item 2: id is text: Input should be a valid integer"
+            ],
+            Gap.LIST: ["caregiver caregiver-1: RUNNING: an item has no valid id"],
+            Gap.ASSIGNMENT: ["session 1 of caregiver 1: 1 of 2"],
+        },
+    ),
     "an id of ASCII digits": (
         item(1, 1, id="٢"),
         {
