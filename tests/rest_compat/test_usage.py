@@ -116,6 +116,7 @@ APPLICATIONS: dict[str, tuple[dict[str, Any], str, str]] = {
     "an unreadable agent": ({"client_id": None}, "(compatible)", "unknown"),
     "a long agent": ({"client_id": None}, "a" * 65, "unknown"),
     "somebody's address": ({"client_id": "jonas.berg@example.test"}, "okhttp/4.9", "okhttp"),
+    "the longest name": ({"client_id": "a" * 64}, "okhttp/4.9", "a" * 64),
     "a long name": ({"client_id": "a" * 65}, "okhttp/4.9", "okhttp"),
     "no text": ({"client_id": ["a"]}, "okhttp/4.9", "okhttp"),
     "no name": ({"client_id": ""}, "okhttp/4.9", "okhttp"),
