@@ -105,8 +105,8 @@ REFUSED: dict[str, tuple[dict[str, Any], list[dict[str, Any]]]] = {
         [wrong("UNREADABLE", "an answer may have at most 10000 characters", 4)],
     ),
     "characters that cannot be stored": (
-        to_answer(TEST, FITTING | {4: "a\0", 10: "\0"}),
-        [wrong("UNREADABLE", "the answer holds a character that cannot be stored", n) for n in (4, 10)],
+        to_answer(TEST, FITTING | {4: "a\0", 5: "\0", 10: "\0"}),
+        [wrong("UNREADABLE", "the answer holds a character that cannot be stored", n) for n in (4, 5, 10)],
     ),
 }
 
