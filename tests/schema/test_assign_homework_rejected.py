@@ -53,6 +53,12 @@ REFUSED: dict[str, tuple[dict[str, Any], str, str, str]] = {
     ),
     "a book id behind the largest": ({"bookIds": [str(2**63)]}, "NOT_FOUND", "bookIds.0", "book not found"),
     "a book id of 20 digits": ({"bookIds": ["1", str(10**19)]}, "NOT_FOUND", "bookIds.1", "book not found"),
+    "an empty book id after 49 others": (
+        {"bookIds": [*["1"] * 49, ""]},
+        "INCOMPLETE",
+        "bookIds.49",
+        "required and missing: bookIds.49",
+    ),
     "an empty book id": ({"bookIds": [""]}, "INCOMPLETE", "bookIds.0", "required and missing: bookIds.0"),
     "a blank book id behind another": (
         {"bookIds": ["1", " "]},
