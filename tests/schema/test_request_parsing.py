@@ -95,6 +95,11 @@ ENCODED = (415, "the body must not have a content encoding")
             [],
             (400, "The parameter `extensions` must be JSON."),
         ),
+        (
+            {"method": "GET", "headers": [], "query_string": b"variables=%20"},
+            [],
+            (400, "The parameter `variables` must be JSON."),
+        ),
     ],
 )
 def test_a_malformed_request_is_rejected(scope: Scope, chunks: list[bytes], rejection: Any) -> None:
