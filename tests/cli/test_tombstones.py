@@ -302,14 +302,15 @@ def test_the_wrong_backup_and_then_the_right_one_bring_nobody_back(
 
 
 @starting_with(a_world)
-def test_a_list_of_erased_clients_is_applied_and_audited(
+def test_lists_of_erased_clients_are_applied_and_audited(
     command: Command, settings: Settings, tmp_path: Path
 ) -> None:
-    """An operator may have edited it: blanks and blank lines do not matter."""
-    file = tmp_path / "erased"
+    """An operator may have edited them: blanks and blank lines do not matter."""
+    file, other = tmp_path / "erased", tmp_path / "later"
     file.write_bytes(b"2 \r\n\r\n  99\n")
+    other.write_text("98\n")
 
-    result = command("tombstones", "apply", str(file))
+    result = command("tombstones", "apply", str(file), str(other))
 
     assert (result.exit_code, result.output) == (0, "clients erased again: 2\n")
     assert [tuple(row) for row in raw.run(settings.database, TITLES)] == [("",)]
