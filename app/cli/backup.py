@@ -56,7 +56,10 @@ def note_backup(database: Path) -> None:
 
 @contextmanager
 def replacing(file: Path) -> Iterator[Path]:
-    """A temporary file that replaces the file at the end of the block, also if power is lost then."""
+    """A temporary file that replaces the file at the end of the block, also if power is lost then. It never
+    replaces a device or pipe."""
+    if file.exists() and not file.is_file():
+        raise DatabaseError(f"{file} is not a regular file")
     with unfinished(file) as part:
         yield part
         sync(part)

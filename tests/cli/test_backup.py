@@ -167,6 +167,15 @@ def test_a_database_of_another_version_is_backed_up(command: Command, settings: 
 
 
 @on_sqlite
+@pytest.mark.parametrize("arguments", [("backup", "--force"), ("tombstones", "save")])
+def test_a_pipe_or_device_is_not_replaced(command: Command, file: Path, arguments: tuple[str, ...]) -> None:
+    os.mkfifo(file)
+
+    assert_rejected(command(*arguments, str(file)), f"{file} is not a regular file")
+    assert file.is_fifo()
+
+
+@on_sqlite
 def test_an_existing_file_is_replaced_only_with_force(command: Command, file: Path) -> None:
     file.write_text("an older one")
     file.chmod(0o644)
