@@ -366,6 +366,20 @@ def test_a_document_of_postgresql_has_a_limit(repeating: Gateway) -> None:
 
 
 @pytest.mark.parametrize("kind", ["postgresql"], indirect=True)
+def test_a_change_whose_document_is_too_long_is_made(repeating: Gateway) -> None:
+    caregiver = repeating.as_caregiver(1)
+    titles = "session { assignments(first: 100) { nodes { session { title } } } }"
+    end = "2026-12-24T17:00:00Z"
+    extend = f'extendAssignment(input: {{assignmentId: 2, endDate: "{end}"}}) {{ assignment {{ {titles} }} }}'
+
+    [error] = caregiver.graphql(f"mutation {{ {extend} }}")["errors"]
+
+    limit = f"response would have more than {MAX_DOCUMENT} bytes: request less at once"
+    assert error["message"] == f"the change was made, but its {limit}"
+    assert caregiver.data("{ assignment(id: 2) { endDate } }") == {"assignment": {"endDate": end}}
+
+
+@pytest.mark.parametrize("kind", ["postgresql"], indirect=True)
 def test_a_document_of_books_has_the_same_limit(gateway: Gateway) -> None:
     """Their module has a name of 200,000 bytes."""
     gateway.import_records([*a_world(), *(a_book(number) for number in range(1000, 1100))])
