@@ -9,11 +9,12 @@ import pytest
 import uvicorn
 from starlette.applications import Starlette
 from uvicorn.server import ServerState
-from websockets.frames import Frame, Opcode
+from websockets.frames import CloseCode, Frame, Opcode
 from websockets.server import ServerProtocol
 
 from app.care.budgets import Budget
 from app.server import sockets
+from app.server.admission import AdmissionControl
 from app.server.sockets import (
     FRAMES_AT_ONCE,
     MESSAGES_AT_ONCE,
@@ -26,6 +27,7 @@ from app.server.sockets import (
     read_next_messages,
 )
 from app.server.timeouts import MIN_PROGRESS
+from app.settings import Environment, Settings
 from app.telemetry import counters
 
 UNSENT = 10 * MIN_PROGRESS
@@ -174,6 +176,18 @@ def test_the_messages_of_many_websockets_are_read_in_several_turns() -> None:
     assert asyncio.run(main()) == [READERS_PER_TURN, 2 * READERS_PER_TURN, 2 * READERS_PER_TURN + 1]
 
 
+def test_the_reads_of_many_websockets_are_scheduled_once() -> None:
+    async def main() -> tuple[int, int]:
+        sockets, scheduled = [Socket() for _ in range(3)], list[Any]()
+        for each in sockets:
+            each.protocol.loop = cast(Any, SimpleNamespace(call_soon=lambda *call: scheduled.append(call)))
+            each.protocol.read_queue = sockets[0].protocol.read_queue
+            each.protocol.queue_read()
+        return len(scheduled), len(sockets[0].protocol.read_queue)
+
+    assert asyncio.run(main()) == (1, 3)
+
+
 def test_a_rate_allows_a_burst_again_after_a_pause(monkeypatch: pytest.MonkeyPatch) -> None:
     now = 1000.0
     monkeypatch.setattr(sockets, "monotonic", lambda: now)
@@ -200,6 +214,42 @@ def opened(pending: dict[Any, Any]) -> EdgeConnection:
     [request] = one.events_received()
     one.send_response(one.accept(cast(Any, request)))
     return one
+
+
+def test_a_client_that_goes_on_sending_too_many_frames_receives_the_close_code() -> None:
+    """A connection that is aborted or closed meanwhile would lose it."""
+
+    async def main() -> tuple[list[str], int]:
+        one, written = Socket(), bytearray()
+        protocol = one.protocol
+        protocol.conn = opened(protocol.pending)
+        protocol.handshake_initiated = protocol.handshake_complete = True
+        protocol.conn.data_to_send()
+        protocol.transport.write = written.extend  # type: ignore[method-assign]
+        protocol.transport.write_eof = lambda: None  # type: ignore[method-assign]
+        for _ in range(3):
+            protocol.data_received(PING.serialize(mask=True) * (PENDING_FRAMES + 1))
+        return one.calls, written.count(CloseCode.POLICY_VIOLATION.to_bytes(2, "big"))
+
+    assert asyncio.run(main()) == ([], 1)
+
+
+@pytest.mark.parametrize("has_read", [True, False])
+def test_a_websocket_whose_handler_has_ended_stays_until_the_timeout(has_read: bool) -> None:
+    async def handle(*_: Any) -> None:
+        pass
+
+    async def main() -> list[str]:
+        one = Socket()
+        one.protocol.admission = AdmissionControl(Settings(env=Environment.DEVELOPMENT))
+        one.protocol.app, one.protocol.handshake_complete = cast(Any, handle), True
+        one.size = UNSENT
+        await one.protocol.run_asgi()
+        one.size = 0 if has_read else UNSENT
+        one.fire()
+        return one.calls
+
+    assert asyncio.run(main()) == (["close"] if has_read else ["close", "abort"])
 
 
 def test_messages_count_for_the_viewer_until_the_client_has_read_them() -> None:
