@@ -5,6 +5,7 @@ import gc
 import logging
 from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
+from contextvars import Context
 from inspect import CORO_CLOSED, getcoroutinestate
 from typing import Any
 from weakref import ref
@@ -351,6 +352,28 @@ def test_the_tasks_that_a_request_starts_count_for_its_viewer(
     run(main)
 
     assert done == ["field", "other", "field"]
+
+
+def test_a_task_with_a_context_of_its_own_does_not_wait_for_the_turn_of_its_starter(
+    turns: Turns, done: list[str], working: Any
+) -> None:
+    """It works for all requests, such as the task that follows the event log."""
+
+    async def main() -> None:
+        loop = asyncio.get_running_loop()
+        loop.set_task_factory(turns.create_task)
+        shared: list[asyncio.Task[None]] = []
+
+        async def request() -> None:
+            shared.append(loop.create_task(working("shared", 0.2), context=Context()))
+            await working("busy", 50)
+
+        await in_task(request(), state_of_viewer(), turns)
+        await asyncio.sleep(0)
+        assert done == ["busy", "shared"]
+        await asyncio.gather(*shared)
+
+    run(main)
 
 
 def test_a_task_that_a_request_starts_eagerly_does_not_end_its_slice(
