@@ -489,6 +489,18 @@ def test_head_and_body_have_the_timeout_each() -> None:
     assert run(main) == 14 + TimedProtocol.timeout
 
 
+def test_a_client_that_does_not_read_its_rejection_is_disconnected(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A connection that is closed regularly would wait until the client has read everything."""
+    monkeypatch.setattr(protocol, "LINGER_SECONDS", 0)
+
+    async def main() -> tuple[list[int], list[str]]:
+        one = Connection()
+        await one.receive(b"GET / HTTP/1.1\r\n\r\n")  # without a host
+        return one.statuses, one.calls
+
+    assert run(main) == ([400], ["write_eof", "abort"])
+
+
 # --- the scope of a request, and its turn -----------------------------------------------------------
 
 FORWARDED: dict[bytes, tuple[str, str]] = {
@@ -510,11 +522,14 @@ def test_each_header_of_a_trusted_proxy_counts(header: bytes, expected: tuple[st
 
 
 @pytest.mark.parametrize(("path", "status"), [(b"/livez", 200), (b"/readyz?probe=1", 200), (b"/ready", 503)])
-def test_a_health_check_needs_no_slot(path: bytes, status: int) -> None:
+@pytest.mark.parametrize("header", [b"", b"connection: close\r\n"])
+def test_a_health_check_needs_no_slot(path: bytes, status: int, header: bytes) -> None:
     async def main() -> list[int]:
         one = Connection(most_requests=1)
         one.admission.enqueue(cast(Any, object()), Budget())
-        await one.receive(b"GET " + path + HEAD + b"connection: close\r\n\r\n")
+        await one.receive(b"GET " + path + HEAD + header + b"\r\n")
+        if one.protocol.deferred:
+            one.protocol.make_room()
         return one.statuses
 
     assert run(main) == [status]
