@@ -10,6 +10,7 @@ from app.db.sql import Steps
 from app.events.deliveries import counting_attempts
 from app.events.outbox import queueing_deliveries, reminding
 from tests.callers import run_write
+from tests.db.small_steps import sql
 from tests.events.conftest import Care
 from tests.factories import DAY, NOW
 
@@ -67,6 +68,23 @@ def test_a_locked_row_is_skipped(waiting: Care, take: Take) -> None:
     mine, others = run_write(url, both())
 
     assert (len(mine), others) == (1, [])
+
+
+@on_postgresql
+@pytest.mark.parametrize("row", ["session WHERE id = 1", "assignment WHERE id = 6"])
+def test_a_reminder_of_what_another_transaction_changes_is_left_to_the_next_search(
+    waiting: Care, row: str
+) -> None:
+    """The change may end the homework, and its event has a lower id."""
+    url = waiting.settings.database
+
+    def changing() -> Steps[list[int]]:
+        yield sql(f"SELECT FROM {row} FOR UPDATE"), {}
+        with ThreadPoolExecutor(1) as thread:
+            return thread.submit(run_write, url, reminding(NOW, 1, [2])).result()
+
+    assert (run_write(url, changing()), waiting.reminders()[2]) == ([], "SCHEDULED")
+    assert run_write(url, reminding(NOW, 1, [2])) == [2]
 
 
 @pytest.mark.parametrize("take", TAKING.values(), ids=list(TAKING))
