@@ -14,7 +14,7 @@ from app.care.homework import MAX_FAST_PATH_ROWS, Homework, assigning
 from app.db.audit.records import DONE, Record, as_text, recorded
 from app.db.drivers.factory import open_database
 from app.db.drivers.fair_turns import CALLER
-from app.db.drivers.interface import OutcomeUnknown
+from app.db.drivers.interface import DatabaseUnavailable, OutcomeUnknown
 from app.db.reader.selection import AccessScope
 from app.db.tables import AuditActor, Contract
 from tests.answers import a_world_to_answer_in
@@ -250,6 +250,22 @@ def test_a_caller_who_times_out_while_the_batch_runs_gets_an_unknown_outcome(dat
     assert type(found[1]) is OutcomeUnknown
     assert homework_in(database_url, 1) == [*before[0], *found[0]]
     assert len(homework_in(database_url, 4)) == len(before[1]) + 2
+
+
+def test_another_transaction_that_has_locked_the_session_does_not_delay_a_batch(
+    database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from app.db.drivers import postgres
+
+    monkeypatch.setattr(postgres, "LIMITED_CHANGE", postgres.LIMITED_CHANGE.replace("'3s'", "'50ms'"))
+    before = homework_in(database_url, 1)
+
+    with locking(database_url, "SELECT FROM session WHERE id = 1 FOR UPDATE"):
+        works = [partial(assign, caregiver=1, given=homework(session)) for session in (1, 4)]
+        [rejected, ids], _ = together(database_url, *works)
+
+    assert type(rejected) is DatabaseUnavailable
+    assert (homework_in(database_url, 1), homework_in(database_url, 4)[-2:]) == (before, ids)
 
 
 def test_homework_that_was_assigned_since_the_statement_began_is_seen(database_url: str) -> None:
