@@ -163,6 +163,9 @@ class Louder(FieldExtension):
 
 # --- types -----------------------------------------------------------------------------------------
 
+# Of resolvers without side effects, which generated code calls; it leaves all others to graphql-core.
+COMPUTES = {"computes": True}
+
 
 @strawberry.input
 class Place:
@@ -187,7 +190,7 @@ class Author:
     rival: "Author | None" = None
     volumes: "list[Volume] | None" = None
 
-    @strawberry.field
+    @strawberry.field(metadata=COMPUTES)
     def initial(self) -> str:
         return self.name[0]
 
@@ -225,20 +228,20 @@ class Volume:
     grid: list[list[int | None] | None] | None
     related: "list[Volume | None] | None"
     sequels: "list[Volume]"
-    spine: str = strawberry.field(resolver=spine_of)
-    age: int | None = strawberry.field(resolver=age_of)
+    spine: str = strawberry.field(resolver=spine_of, metadata=COMPUTES)
+    age: int | None = strawberry.field(resolver=age_of, metadata=COMPUTES)
     label: str | None = strawberry.field(resolver=lambda self: f"{self.title} ({self.pages})")
 
-    @strawberry.field
+    @strawberry.field(metadata=COMPUTES)
     def excerpt(self, length: int = 2, upper: bool | None = False, by: str | None = None) -> str:
         text = f"{self.title}{by or ''}"[:length]
         return text.upper() if upper else text
 
-    @strawberry.field
+    @strawberry.field(metadata=COMPUTES)
     def of_genre(self, genre: Genre | None = Genre.NOVEL) -> bool | None:
         return None if genre is None else self.genre is genre
 
-    @strawberry.field
+    @strawberry.field(metadata=COMPUTES)
     def placed(self, place: Place | None = None) -> str:
         return place_text(place)
 
@@ -246,7 +249,7 @@ class Volume:
     def stamped(self, stamp: Stamp | None = strawberry.UNSET) -> str:
         return "unset" if stamp is strawberry.UNSET else f"{stamp!r}"
 
-    @strawberry.field
+    @strawberry.field(metadata=COMPUTES)
     def opened_at(self, pages: list[int]) -> list[int]:
         return [page for page in pages if page <= self.pages]
 
@@ -301,7 +304,7 @@ class Volume:
 class Item:
     mark: str
 
-    @strawberry.field
+    @strawberry.field(metadata=COMPUTES)
     def shelf(self, row: int = 0) -> str:
         return f"{self.mark}-{row}"
 

@@ -11,6 +11,7 @@ from strawberry.scalars import JSON
 from strawberry.schema.config import StrawberryConfig
 
 from tests.engine.library import (
+    COMPUTES,
     Info,
     LibraryContext,
     Stamp,
@@ -372,7 +373,7 @@ def test_values_that_are_equal_but_not_identical_are_not_confused(
 
     @strawberry.type
     class Child:
-        text: str = strawberry.field(resolver=representation, metadata={"computes": True})
+        text: str = strawberry.field(resolver=representation, metadata=COMPUTES)
 
     @strawberry.type
     class Root:
@@ -397,7 +398,7 @@ def test_null_is_not_confused_with_a_missing_variable(given: tuple[dict[str, Any
 
     @strawberry.type
     class Child:
-        text: str = strawberry.field(resolver=representation, metadata={"computes": True})
+        text: str = strawberry.field(resolver=representation, metadata=COMPUTES)
 
     @strawberry.type
     class Root:
@@ -454,12 +455,13 @@ def test_a_scalar_may_be_parsed_to_any_object(read: Callable[[Any], Any], given:
     assert outcome.raised is None
 
 
-def test_a_resolver_may_change_its_list_arguments() -> None:
+@pytest.mark.parametrize("metadata", [{}, COMPUTES], ids=["", "computes"])
+def test_a_resolver_may_change_its_list_arguments(metadata: dict[str, Any]) -> None:
     """Every call has its own lists."""
 
     @strawberry.type
     class Child:
-        @strawberry.field
+        @strawberry.field(metadata=metadata)
         def with_end(self, pages: list[int], end: int) -> list[int]:
             pages.append(end)
             return pages
@@ -477,8 +479,9 @@ def test_a_resolver_may_change_its_list_arguments() -> None:
     assert outcome.data == "{'children': [{'withEnd': [1, 9]}, {'withEnd': [1, 9]}]}"
 
 
+@pytest.mark.parametrize("metadata", [{}, COMPUTES], ids=["", "computes"])
 @pytest.mark.parametrize("below", [False, True], ids=["at the root", "below it"])
-def test_a_resolver_may_change_its_json_arguments(below: bool) -> None:
+def test_a_resolver_may_change_its_json_arguments(below: bool, metadata: dict[str, Any]) -> None:
     def change(more: JSON) -> JSON:
         assert isinstance(more, list)
         more.append(9)
@@ -486,11 +489,11 @@ def test_a_resolver_may_change_its_json_arguments(below: bool) -> None:
 
     @strawberry.type
     class Child:
-        changed: JSON = strawberry.field(resolver=change)
+        changed: JSON = strawberry.field(resolver=change, metadata=metadata)
 
     @strawberry.type
     class Root:
-        changed: JSON = strawberry.field(resolver=change)
+        changed: JSON = strawberry.field(resolver=change, metadata=metadata)
 
         @strawberry.field
         def child(self) -> Child:
@@ -504,14 +507,15 @@ def test_a_resolver_may_change_its_json_arguments(below: bool) -> None:
     assert "'changed': [1, 9]}" in outcome.data
 
 
-def test_a_resolver_may_change_its_input_objects() -> None:
+@pytest.mark.parametrize("metadata", [{}, COMPUTES], ids=["", "computes"])
+def test_a_resolver_may_change_its_input_objects(metadata: dict[str, Any]) -> None:
     @strawberry.input
     class Crate:
         room: str
 
     @strawberry.type
     class Child:
-        @strawberry.field
+        @strawberry.field(metadata=metadata)
         def moved(self, crate: Crate) -> str:
             crate.room += "!"
             return crate.room
