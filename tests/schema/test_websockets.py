@@ -4,6 +4,7 @@ closed with a code and a reason."""
 import asyncio
 import json
 import logging
+from collections.abc import Callable
 from datetime import timedelta
 from itertools import count
 from typing import Any
@@ -12,6 +13,7 @@ import pytest
 from starlette.websockets import WebSocketDisconnect
 
 import app.schema.transport.websockets
+from app.care.budgets import Budget
 from app.main import create_app
 from app.settings import Settings
 from app.telemetry import counters
@@ -159,38 +161,57 @@ def test_other_paths_reject_websockets(unchanged: Gateway, path: str) -> None:
 # --- operations ---
 
 
-def test_an_operation_holds_no_slot_while_its_response_is_sent(caregivers: Gateway) -> None:
-    running: list[int] = []
+def operate(gateway: Gateway, before_result: Callable[[], None], **state: Any) -> dict[str, Any]:
+    """Runs one operation, calls `before_result` when its result is sent, and returns the state at the end."""
     messages: list[dict[str, Any]] = [{"type": "websocket.connect"}]
     for message in (
         {"type": "connection_init"},
         {"type": "subscribe", "id": "1", "payload": {"query": VIEWER}},
     ):
         messages.append({"type": "websocket.receive", "text": json.dumps(message)})
-    is_complete = asyncio.Event()
+    scope = scope_of(gateway.as_caregiver(1), "GET", "/graphql")
+    scope |= {"type": "websocket", "subprotocols": [PROTOCOL]}
+    scope["state"] |= state
+    has_result = asyncio.Event()
 
     async def receive() -> dict[str, Any]:
         if messages:
             return messages.pop(0)
-        await is_complete.wait()
+        await has_result.wait()
         return {"type": "websocket.disconnect", "code": 1000}
 
     async def send(message: dict[str, Any]) -> None:
-        kind = json.loads(message.get("text", "{}")).get("type")
-        if kind == "next":
-            running.append(len(caregivers.client.app_state["admission"].running))
-        elif kind == "complete":
-            is_complete.set()
+        if json.loads(message.get("text", "{}")).get("type") == "next":
+            has_result.set()
+            before_result()
 
-    async def connect() -> None:
-        scope = scope_of(caregivers.as_caregiver(1), "GET", "/graphql")
-        await application({**scope, "type": "websocket", "subprotocols": [PROTOCOL]}, receive, send)
+    application: Any = gateway.client.app
+    assert gateway.client.portal is not None
+    gateway.client.portal.call(application, scope, receive, send)
+    found: dict[str, Any] = scope["state"]
+    return found
 
-    application: Any = caregivers.client.app
-    assert caregivers.client.portal is not None
-    caregivers.client.portal.call(connect)
+
+def test_an_operation_counts_for_its_viewer_and_holds_no_slot_while_its_response_is_sent(
+    caregivers: Gateway,
+) -> None:
+    admission = caregivers.client.app_state["admission"]
+    running: list[int] = []
+    of_address = Budget()
+
+    state = operate(caregivers, lambda: running.append(len(admission.running)), budget=of_address)
 
     assert running == [0]
+    assert state["budget"] is not of_address
+
+
+def test_a_client_that_leaves_is_no_failure(caregivers: Gateway, caplog: pytest.LogCaptureFixture) -> None:
+    def leave() -> None:
+        raise OSError("the connection was reset")
+
+    operate(caregivers, leave)
+
+    assert [each for each in caplog.records if each.levelno >= logging.WARNING] == []
 
 
 def test_one_websocket_carries_a_mutation_and_a_subscription(caregivers: Gateway) -> None:
