@@ -122,7 +122,7 @@ def test_a_new_session_is_running_from_its_start(world: Gateway, start: str, sta
 
 
 def test_texts_may_have_their_maximum_length(world: Gateway) -> None:
-    title, description = " " + "ü" * 199, "🌙" * 10_000
+    title, description = " " + "ü" * 199, " " + "🌙" * 9_998 + "\n"
 
     (session,) = opened(
         world, "sessions { title description }", clientOpptId="OPPT-3", title=title, description=description

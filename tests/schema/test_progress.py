@@ -120,11 +120,15 @@ def test_the_score_history_of_an_id_of_another_type_is_unreadable(rich: Gateway,
     assert caregiver.graphql(of_client, book=book) == {"data": {"session": None}, "errors": [error]}
 
 
-def test_a_list_below_two_forms_of_an_id_has_the_parts_of_both(rich: Gateway) -> None:
-    query = """query($global: ID!) { clients { nodes {
-        a: scoreHistory(bookId: 1) { assignment { session { assignments(first: 1) { totalCount } } } }
-        b: scoreHistory(bookId: $global) {
-            assignment { session { assignments(first: 1) { nodes { session { legacyId } } } } } } } } }"""
+@pytest.mark.parametrize("is_total_first", [True, False])
+def test_a_list_below_two_forms_of_an_id_has_the_parts_of_both(rich: Gateway, is_total_first: bool) -> None:
+    parts = [
+        "a: scoreHistory(bookId: 1) { assignment { session { assignments(first: 1) { totalCount } } } }",
+        """b: scoreHistory(bookId: $global) {
+            assignment { session { assignments(first: 1) { nodes { session { legacyId } } } } } }""",
+    ]
+    selected = " ".join(parts if is_total_first else reversed(parts))
+    query = f"query($global: ID!) {{ clients {{ nodes {{ {selected} }} }} }}"
 
     clients = rich.as_caregiver(1).data(query, **{"global": global_id("Book", 1)})["clients"]["nodes"]
     a, b = (

@@ -165,6 +165,7 @@ OF_REPEAT: dict[str, Refusal] = {
         (-1, 7, "repeat.count", COUNT),
         (53, 7, "repeat.count", COUNT),
         (2**31 - 1, 7, "repeat.count", COUNT),
+        (1, 0, "repeat.everyDays", DAYS),
         (2, 0, "repeat.everyDays", DAYS),
         (2, -7, "repeat.everyDays", DAYS),
         (2, 367, "repeat.everyDays", DAYS),
