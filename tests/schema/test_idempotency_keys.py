@@ -139,6 +139,7 @@ ONE_MUTATION = {
         f"{HEAD} {{ ...one ... on Mutation {{ ...one }} }} fragment one on Mutation {{ {ONE} }}"
     ),
     "written twice": f"{HEAD} {{ {ONE} __typename {ONE} }}",
+    "beside a type name": f"{HEAD} {{ {ONE} kind: __typename }}",
 }
 
 
