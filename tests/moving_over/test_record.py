@@ -123,12 +123,16 @@ def page(number: int, pages: int, *content: Any, total: int = 2) -> Response:
     return Response(body=orjson.dumps(envelope))
 
 
-@pytest.mark.parametrize("status", ["COMPLETE", "DONE"])  # --map may translate it
+@pytest.mark.parametrize(
+    "omitted",
+    [{"status": "COMPLETE"}, {"status": "COMPLETE", "answers": []}, {"status": "DONE", "answers": None}],
+)
 def test_a_changing_list_is_read_again_and_omitted_answers_are_requested(
-    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, status: str
+    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, omitted: dict[str, Any]
 ) -> None:
+    """Of any status but PENDING: --map may translate it."""
     monkeypatch.setenv("CAREGIVERS", "someone a-token")
-    one, other = {"id": 6, "status": "PENDING"}, {"id": 7, "status": status}
+    one, other = {"id": 6, "status": "PENDING"}, {"id": 7, **omitted}
     running = iter(
         [page(0, 2, one), page(1, 2, other, total=3), page(2, 2), page(0, 2, one), page(1, 2, other)]
     )
