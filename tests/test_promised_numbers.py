@@ -14,10 +14,11 @@ from app.care import bounds, budgets, homework, new_sessions, questions
 from app.care import feedback as feedbacks
 from app.cli import serve
 from app.db.audit import recorder
+from app.db.interchange import import_format
 from app.db.moments import is_storable
 from app.events import deliveries, dispatcher, notifications, outbox, retention, webhook
 from app.http import idempotency
-from app.schema.transport import event_stream, subscriptions, websockets
+from app.schema.transport import event_stream, subscriptions, trusted_documents, websockets
 from app.server import admission, listener, protocol, sockets, turns
 from app.telemetry import logs
 from app.usage import counts
@@ -54,6 +55,11 @@ PROMISES: dict[str, list[tuple[str, Any, Any]]] = {
         ("the score of a feedback: 0 to 1,000,000", feedbacks.MAX_SCORE, 1_000_000),
         ("or has more than 64 KiB, a repetition", idempotency.MAX_STORED, 64 * KIB),
     ],
+    "import.md": [
+        ("`attempt` and `revision` lie between 1 and 1,000,000", import_format.LARGEST_COUNT, 1_000_000),
+        ("`score` between 0 and 2,147,483,647", import_format.LARGEST_INTEGER, 2**31 - 1),
+        ("integers between -1,000,000 and 1,000,000", import_format.LARGEST_WEIGHT, 1_000_000),
+    ],
     "leaving-the-legacy-paths.md": [
         ("A process counts 100 applications a day separately", counts.MAX_APPLICATIONS, 100),
         ("are kept for 400 days", counts.KEPT_DAYS, 400 * DAY),
@@ -79,6 +85,7 @@ PROMISES: dict[str, list[tuple[str, Any, Any]]] = {
     "observability.md": [
         ("Each process logs at most 10 of them a minute", logs.MAX_LINES, 10),
         ("at most 60 refusals a minute", (rejections.MAX_LOGGED, rejections.MINUTE), (60, 60)),
+        ("up to 100 names of `CARE_TRUSTED_MANIFEST`", trusted_documents.MAX_NAMES, 100),
         ("without a webhook they wait a day", outbox.WAIT_FOR_WEBHOOK, DAY),
     ],
     "operations.md": [
