@@ -241,7 +241,8 @@ def test_audit_mode_executes_everything_and_logs_an_untrusted_document_once(
 
 
 @pytest.mark.parametrize(
-    ("name", "logged_name"), [("Told", "Told"), ("B\nforged", "-"), ("", "-"), ("x" * 65, "-"), ("ü", "-")]
+    ("name", "logged_name"),
+    [("Told", "Told"), ("x" * 64, "x" * 64), ("B\nforged", "-"), ("", "-"), ("x" * 65, "-"), ("ü", "-")],
 )
 def test_only_a_valid_operation_name_is_logged(
     auditing: Gateway, logged: pytest.LogCaptureFixture, name: str, logged_name: str
