@@ -326,12 +326,16 @@ def test_of_two_lines_about_one_account_the_later_decision_is_applied(
     """Two files may be put together."""
     file = tmp_path / "disabled"
     later = moment_as_text(NOW + HOUR)
-    file.write_text(f"caregiver\t2\tdisabled\t{later}\ncaregiver\t2\tenabled\t{NOW_TEXT}\n")
+    lines = (f"2\tdisabled\t{later}", f"2\tenabled\t{NOW_TEXT}", f"1\tdisabled\t{NOW_TEXT}")
+    file.write_text("".join(f"caregiver\t{line}\n" for line in lines))
 
     result = command("tombstones", "apply", str(file))
 
-    assert (result.exit_code, result.stdout.splitlines()[-1]) == (0, "caregiver accounts disabled again: 2")
-    assert raw.run(settings.database, CAREGIVERS) == [(1, 0), (2, 1)]
+    assert (result.exit_code, result.stdout.splitlines()[-1]) == (
+        0,
+        "caregiver accounts disabled again: 1, 2",
+    )
+    assert raw.run(settings.database, CAREGIVERS) == [(1, 1), (2, 1)]
 
 
 @pytest.mark.sqlite_only
