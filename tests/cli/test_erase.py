@@ -129,6 +129,16 @@ def test_an_unknown_client_is_rejected(
     assert_rejected(command("erase", *who, "--yes"), message)
 
 
+@starting_with(a_world)
+def test_erased_clients_are_listed_in_the_order_of_their_ids(command: Command) -> None:
+    for client in ("2", "1"):
+        command("erase", "--id", client, "--yes")
+
+    listed = command("erase", "--list")
+
+    assert [line.partition("\t")[0] for line in listed.output.splitlines()] == ["1", "2"]
+
+
 # --- the files ---
 
 
