@@ -41,9 +41,9 @@ class Documents:
         self.by_id = {hash_of(text): text for text in self.trusted} | dict(manifest)
         self.persisted: BoundedCache[str] = BoundedCache(MAX_PERSISTED_TEXT)  # hash -> text
         self.logged: set[str] = set()  # hashes of untrusted documents
-        operations = dict(named_operations(manifest.values()))
-        measured = list(dict.fromkeys(operations.values()))[:MAX_NAMES]
-        self.operation_names = {each: name for each, name in operations.items() if name in measured}
+        names = dict(named_operations(manifest.values()))
+        measured = {*list(dict.fromkeys(names.values()))[:MAX_NAMES]}
+        self.operation_names = {request: name for request, name in names.items() if name in measured}
 
     def metrics_name(self, request: GraphQLRequest) -> str:
         """The operation's name in the manifest; OTHER if it is not there."""
