@@ -70,6 +70,12 @@ OF_CLIENT: dict[str, Refusal] = (
         "a blank identifier": ({"clientOpptId": "  "}, *MISSING_CLIENT),
         "both ids": ({"clientId": "1"}, *COMBINED),
         "an id and an empty identifier": ({"clientId": "1", "clientOpptId": ""}, *COMBINED),
+        "an identifier and an empty id": (
+            {"clientId": ""},
+            "INCOMPLETE",
+            "clientId",
+            "required and missing: clientId",
+        ),
         "an unknown identifier": ({"clientOpptId": "OPPT-99"}, "NOT_FOUND", "clientOpptId", NO_CLIENT),
         "an identifier in other letters": (
             {"clientOpptId": "oppt-3"},

@@ -271,6 +271,7 @@ def test_the_reminder_of_a_withdrawn_assignment_is_null(gateway: Gateway, url: s
         (CHANGES, {"sessionId": "5"}, "assignmentChanged", "NOT_FOUND", "session not found"),
         (CHANGES, {"sessionId": "77"}, "assignmentChanged", "NOT_FOUND", "session not found"),
         (CHANGES, {"sessionId": "x"}, "assignmentChanged", "NOT_FOUND", "session not found"),
+        (CHANGES, {"sessionId": ""}, "assignmentChanged", "NOT_FOUND", "session not found"),
         (CHANGES, {"after": "2"}, "assignmentChanged", "NOT_FOUND", "event not found"),
         (CHANGES, {"after": "77"}, "assignmentChanged", "NOT_FOUND", "event not found"),
         (CHANGES, {"after": ""}, "assignmentChanged", "NOT_FOUND", "event not found"),
