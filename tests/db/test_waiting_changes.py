@@ -290,7 +290,8 @@ def test_of_several_commits_that_wait_the_first_one_counts(database_url: str) ->
 
 
 def test_a_commit_that_waits_is_completed_although_its_request_is_cancelled(database_url: str) -> None:
-    """asyncpg would cancel the statement, and PostgreSQL then does not wait for a standby."""
+    """asyncpg would cancel the statement, and PostgreSQL then does not wait for a standby. The commit may
+    still wait, so the next change asks for those that do."""
     waiting = sql("INSERT INTO module (name) SELECT 'one' FROM pg_advisory_xact_lock_shared(7)")
     still_runs = (
         "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND query LIKE '%{}%'"
@@ -299,7 +300,7 @@ def test_a_commit_that_waits_is_completed_although_its_request_is_cancelled(data
     def adding_after_lock() -> Steps[None]:
         yield OnlyStatement(waiting, {})
 
-    async def use(db: Any) -> int:
+    async def use(db: Any) -> tuple[int, bool]:
         async with db.connection() as locking:
             await locking.execute("SELECT pg_advisory_lock(7)")
             change = asyncio.create_task(db.write(adding_after_lock()))
@@ -310,6 +311,6 @@ def test_a_commit_that_waits_is_completed_although_its_request_is_cancelled(data
             await locking.execute("SELECT pg_advisory_unlock(7)")
             while await locking.fetchval(still_runs.format("lock_shared(7)")) > 1:  # it and this one
                 pass
-        return await db.read(counting())
+        return await db.read(counting()), db.has_unconfirmed
 
-    assert with_database(database_url, use) == 1
+    assert with_database(database_url, use) == (1, True)

@@ -125,7 +125,6 @@ class PostgresDatabase:
             try:
                 result = await self.run(mapping_steps(steps, partial(add_parties, parties)))
             except DatabaseUnavailable as fault:
-                self.has_unconfirmed |= isinstance(fault, OutcomeUnknown)
                 if not attempts or not isinstance(fault.__cause__, CONFLICTS):
                     raise
                 await asyncio.sleep(random.random() * PAUSE_SECONDS)
@@ -273,9 +272,12 @@ class PostgresDatabase:
         except BaseException as error:
             fault = error.__cause__ if isinstance(error, DatabaseUnavailable) else error
             is_late = isinstance(fault, TimeoutError)
-            if is_late or isinstance(fault, asyncio.CancelledError):
+            is_left = is_late or isinstance(fault, asyncio.CancelledError)
+            is_unknown = is_late or is_lost(fault)
+            self.has_unconfirmed |= is_left or is_unknown
+            if is_left:
                 close_at_once(connection)
-            if is_late or is_lost(fault):
+            if is_unknown:
                 raise OutcomeUnknown(UNCONFIRMED if is_late else UNKNOWN) from fault
             raise
 
