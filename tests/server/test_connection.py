@@ -364,6 +364,20 @@ def test_a_request_whose_upgrade_is_ignored_has_all_other_headers_and_its_body()
     assert run(main) == ([host, (b"a", b"1"), (b"a", b"2"), connection, length], [200] * 3)
 
 
+def test_a_trailer_of_a_body_is_no_header() -> None:
+    """A proxy may not have checked it."""
+    trailers = b"0\r\nauthorization: bearer other\r\nidempotency-key: 1\r\n\r\n"
+
+    async def main() -> tuple[list[Any], list[int]]:
+        one = Connection()
+        await one.receive(CHUNKED, b"2\r\n{}\r\n", trailers)
+        await one.receive(CHUNKED + trailers)
+        return [each["headers"] for each in one.scopes], one.statuses
+
+    headers = [(b"host", b"care"), (b"transfer-encoding", b"chunked")]
+    assert run(main) == ([headers] * 2, [200] * 2)
+
+
 @pytest.mark.parametrize("path", [b"/gateway/a", b"/graphql"])
 def test_invalid_http_after_the_first_read_is_rejected_in_the_format_of_its_path(path: bytes) -> None:
     async def main() -> tuple[list[int], bool]:
@@ -669,6 +683,19 @@ def test_a_client_that_leaves_leaves_nothing_behind(data: list[bytes]) -> None:
 
     complete = data[0] != REQUEST[:20] and not data[0].startswith(b"POST")
     assert run(main) == ([], int(complete), None)
+
+
+def test_a_client_that_leaves_takes_its_deferred_request_along() -> None:
+    async def main() -> tuple[list[int], dict[Any, int], bool]:
+        one = Connection(most_requests=1)
+        one.admission.enqueue(cast(Any, object()), Budget())
+        await one.receive(REQUEST)
+        counted = [one.admission.deferred.bytes]
+        one.protocol.connection_lost(None)
+        counted.append(one.admission.deferred.bytes)
+        return counted, one.admission.deferred.sizes, one.protocol.decision.cancelled()
+
+    assert run(main) == ([len(REQUEST), 0], {}, True)
 
 
 @pytest.mark.parametrize("is_started", [True, False])
