@@ -55,7 +55,12 @@ def find_head_error(
 
 
 def without_origin(target: bytes) -> bytes:
-    return target if target[:1] == b"/" else ORIGIN.sub(b"", target, count=1)
+    """An empty path after the origin means `/` (RFC 9110, section 4.2.3)."""
+    origin = None if target[:1] == b"/" else ORIGIN.match(target)
+    if origin is None:
+        return target
+    rest = target[origin.end() :]
+    return rest if rest[:1] == b"/" else b"/" + rest
 
 
 @lru_cache(256)

@@ -329,6 +329,16 @@ def test_a_request_that_does_not_end_is_dropped_before_the_end_of_a_shutdown() -
     assert run(main) == ["abort"]
 
 
+@pytest.mark.parametrize(("target", "path"), [(b"http://care", "/"), (b"http://care?a=/b", "/"), (b"*", "*")])
+def test_an_absolute_target_may_have_no_path(target: bytes, path: str) -> None:
+    async def main() -> tuple[list[int], list[str]]:
+        one = Connection()
+        await one.receive(b"OPTIONS " + target + HEAD + b"\r\n")
+        return one.statuses, [each["path"] for each in one.scopes]
+
+    assert run(main) == ([200], [path])
+
+
 @pytest.mark.parametrize("version", [b"1.0", b"1.1", b"1.2"])
 def test_a_connection_of_http_1_0_is_closed_also_if_the_client_would_keep_it(version: bytes) -> None:
     request = REQUEST.replace(b"1.1", version)[:-2] + b"connection: keep-alive\r\n\r\n"

@@ -85,8 +85,11 @@ def test_any_other_request_is_not_simple(data: bytes) -> None:
         (b"/graphql?a=http://b/c", b"/graphql?a=http://b/c"),
         (b"http://care/graphql", b"/graphql"),
         (b"HTTPS://care:8000/graphql?a=http://b/c", b"/graphql?a=http://b/c"),
-        (b"http://care?a=/b", b"?a=/b"),
-        (b"http://care#a", b"#a"),
+        (b"http://care", b"/"),
+        (b"http://care?a=/b", b"/?a=/b"),
+        (b"http://care#a", b"/#a"),
+        (b"*", b"*"),
+        (b"a", b"a"),
     ],
 )
 def test_the_path_of_an_absolute_target_follows_its_origin(target: bytes, path: bytes) -> None:
