@@ -161,6 +161,25 @@ def test_a_cancelled_task_ends() -> None:
     assert run(cancelled())
 
 
+def test_background_work_is_finished_also_after_an_error_of_the_start() -> None:
+    """Such as that of a later part, whose port is in use."""
+    finished = []
+
+    async def work(stop: asyncio.Event) -> None:
+        await stop.wait()
+        finished.append(1)
+
+    async def start() -> None:
+        async with in_background(work):
+            await asyncio.sleep(0)
+            raise OSError
+
+    with pytest.raises(OSError):
+        run(start())
+
+    assert finished == [1]
+
+
 def test_a_task_is_not_restarted_during_shutdown() -> None:
     runs, stop = [], asyncio.Event()
 

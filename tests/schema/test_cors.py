@@ -12,6 +12,7 @@ from starlette.websockets import WebSocketDisconnect
 from app.http.cors import HOUR, MAX_LOGGED_ORIGINS, AllowedOrigins
 from app.main import create_app
 from app.settings import Environment
+from app.telemetry import counters
 from tests.callers import Gateway, opened
 from tests.factories import NOW
 from tests.rest_compat.legacy import ASSIGNMENTS
@@ -76,9 +77,12 @@ def test_the_preflight_of_an_allowed_origin_succeeds(
     wanted += ",apollographql-client-name,apollographql-client-version,apollo-require-preflight"
     wanted += ",traceparent,tracestate,baggage,sentry-trace"  # which tracing libraries add
 
+    measured = counters.requests[path, "OPTIONS", 204]
+    before = sum(measured.counts)
     response = send_preflight(allowed_service, path, origin, **{"access-control-request-headers": wanted})
 
     assert (response.status_code, response.content) == (204, b"")
+    assert sum(measured.counts) == before + 1
     assert cors_headers(response) == {
         "access-control-allow-origin": origin,
         "access-control-allow-methods": PATHS[path][1],
