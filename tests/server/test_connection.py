@@ -12,7 +12,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.server import ServerState
 
 from app.care.budgets import Budget
-from app.server import protocol
+from app.server import protocol, timeouts
 from app.server.admission import AdmissionControl
 from app.server.protocol import HEADER_OVERHEAD, MAX_HEADER_BYTES, MAX_HEADERS, EdgeProtocol
 from app.server.request_cycle import LONG_BODY
@@ -233,7 +233,10 @@ def test_a_request_that_begins_during_shutdown_has_the_timeout(monkeypatch: pyte
 
     async def main() -> bool:
         one = Connection()
+        before = one.protocol.timer
         one.protocol.shutdown()
+        assert before is not None
+        assert before.cancelled()
         one.protocol.data_received(REQUEST[:9])
         await settle()
         timer = one.protocol.timer
@@ -693,6 +696,22 @@ def test_a_client_that_leaves_leaves_nothing_behind(data: list[bytes]) -> None:
 
     complete = data[0] != REQUEST[:20] and not data[0].startswith(b"POST")
     assert run(main) == ([], int(complete), None)
+
+
+def test_a_client_that_leaves_right_before_its_timeout_is_not_disconnected_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(timeouts, "LAST_READ_SECONDS", 0)
+
+    async def main() -> list[str]:
+        one = Connection()
+        one.clock = 60
+        one.protocol.check_timeout()
+        one.protocol.connection_lost(None)
+        await settle()
+        return one.calls
+
+    assert run(main) == ["close"]
 
 
 def test_a_client_that_leaves_takes_its_deferred_request_along() -> None:
