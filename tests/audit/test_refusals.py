@@ -377,13 +377,16 @@ def test_a_rejection_while_the_last_number_is_recorded_is_counted_too(
 REJECTED = Record(NOW, AuditActor.CAREGIVER, 1, Contract.GRAPHQL, "session", "NOT_FOUND", "[]", "request")
 
 
-def test_a_number_that_cannot_be_recorded_hides_no_other(caplog: pytest.LogCaptureFixture) -> None:
+@pytest.mark.parametrize("fault", [DatabaseUnavailable, MemoryError])
+def test_a_number_that_cannot_be_recorded_hides_no_other(
+    fault: type[Exception], caplog: pytest.LogCaptureFixture
+) -> None:
     numbers = []
 
     async def keep(record: Record) -> None:
         if record.operation == MORE_REFUSALS:
             if record.actor_id == 1:
-                raise DatabaseUnavailable
+                raise fault
             numbers.append((record.actor_id, record.about))
 
     async def work() -> set[asyncio.Task[Any]]:
@@ -398,7 +401,7 @@ def test_a_number_that_cannot_be_recorded_hides_no_other(caplog: pytest.LogCaptu
     left = asyncio.run(work())
 
     assert numbers == [(2, '[[null,null,{"count":[2]}]]')]
-    assert caplog.messages == ["2 refusals could not be recorded: DatabaseUnavailable"]
+    assert caplog.messages == [f"2 refusals could not be recorded: {fault.__name__}"]
     assert len(left) == 1  # the one that runs this
 
 
