@@ -30,6 +30,18 @@ from tests.patience import PATIENCE
 from tests.postgres import drop_database
 
 
+def test_a_closed_database_is_unavailable(database_url: str) -> None:
+    async def use() -> None:
+        db = await open_database(database_url)
+        await db.close()
+        async with asyncio.timeout(PATIENCE):
+            for call in (db.read, db.write):
+                with pytest.raises(DatabaseUnavailable):
+                    await call(counting())
+
+    asyncio.run(use())
+
+
 @pytest.mark.parametrize(
     "fault", [Broken("broken inside"), None], ids=["raised inside", "a broken constraint"]
 )
