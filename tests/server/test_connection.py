@@ -298,6 +298,27 @@ def test_a_client_that_closes_its_sending_side_gets_the_response_to_a_deferred_r
     assert run(main) == (is_free, [200] if is_free else [503])
 
 
+def test_the_response_to_a_request_that_was_deferred_may_take_longer_than_an_idle_connection_stays_open(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The next request arrives before the server decides about the first one, and decides about it."""
+    monkeypatch.setattr(protocol, "DEFERRED_SECONDS", 0)
+
+    async def main() -> tuple[bool, list[int]]:
+        one, other = Connection(most_requests=2), [cast(Any, object()) for _ in range(2)]
+        for each in other:
+            one.admission.enqueue(each, Budget())
+        one.protocol.data_received(WAITS)
+        for each in other:
+            one.admission.leave(each)
+        await one.receive(REQUEST)
+        is_due = one.protocol.deadline(10.0) <= 10.0
+        await one.release()
+        return is_due, one.statuses
+
+    assert run(main) == (False, [200, 200])
+
+
 @pytest.mark.parametrize("scheme", ["http", "https"])
 def test_the_end_of_a_side_of_tls_ends_both(scheme: str) -> None:
     async def main() -> bool:
