@@ -21,6 +21,7 @@ from app.server.listener import (
     MAX_USUAL_HEAD,
     RETRY_SECONDS,
     START_SECONDS,
+    TRY_AGAIN,
     AcceptingServer,
     Config,
     Worker,
@@ -28,8 +29,10 @@ from app.server.listener import (
     accept_some,
     drop_new_connections,
     is_incomplete,
+    run,
 )
 from app.server.timeouts import NO_LINGER
+from tests.ports import free_port
 
 HEALTHCHECK_SECONDS = 30
 
@@ -59,6 +62,17 @@ def a_worker() -> Any:
     worker = cast(Any, Worker(config, []))
     worker.deadline = listener.monotonic() + START_SECONDS
     return worker
+
+
+def test_a_process_whose_application_does_not_start_exits_with_1_so_that_it_is_started_again() -> None:
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        await receive()
+        await send({"type": "lifespan.startup.failed", "message": "not now"})
+
+    with pytest.raises(SystemExit) as ended:
+        run(app, port=free_port(), log_config=None)
+
+    assert ended.value.code == TRY_AGAIN
 
 
 def answer(worker: Any, serves: bool) -> None:
