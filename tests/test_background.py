@@ -2,12 +2,15 @@
 503 and the process is not ready."""
 
 import asyncio
+import atexit
 import logging
+import os
 import socket
 import sqlite3
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -336,6 +339,22 @@ def test_the_metrics_aggregator_retries_a_port_in_use(
             return
 
     run(connect())
+
+
+@ON_SQLITE
+def test_the_metrics_aggregator_removes_its_folder_when_the_process_ends(
+    settings: Settings, metrics_folder: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ends: list[Callable[[], None]] = []
+    monkeypatch.setattr(atexit, "register", lambda *call, **options: ends.append(partial(*call, **options)))
+
+    start_aggregator(settings.model_copy(update={"metrics_port": free_port()}))
+
+    folder = Path(os.environ[FOLDER])
+    assert folder.is_dir()
+    for end in ends:
+        end()
+    assert not folder.exists()
 
 
 class Broken(SpanExporter):
