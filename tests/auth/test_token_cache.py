@@ -184,19 +184,21 @@ def test_a_cancelled_request_does_not_cancel_reading_the_keys(tmp_path: Path) ->
     path = tmp_path / "issuer.pem"
     path.write_text(keys.public_pem())
     verifier = a_verifier(token_key=str(path))
-    ticks, is_let_on = Ticks(verifier.keys), Event()
+    ticks, has_begun, is_let_on = Ticks(verifier.keys), Event(), Event()
 
     def load_slowly() -> bytes:
+        has_begun.set()
         assert is_let_on.wait(PATIENCE)
         return path.read_bytes()
 
     async def go_away() -> None:
         looking = create_task(verifier.keys.refresh())
-        while verifier.keys.reading is None:
+        while not has_begun.is_set():
             await sleep(0)
         looking.cancel()
         await wait({looking})
         is_let_on.set()
+        assert verifier.keys.reading is not None
         await wait({verifier.keys.reading})
 
     verifier.keys.source = replace(verifier.keys.source, load=load_slowly)
