@@ -3,6 +3,7 @@
 import gzip
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import orjson
@@ -337,6 +338,37 @@ def test_a_long_file_is_not_read_ahead(pair: ServicePair) -> None:
     assert next(results).outcome is Outcome.SAME
     assert len(read) < 20
     results.close()
+
+
+def test_no_change_that_waits_is_sent_after_the_end(
+    pair: ServicePair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second change is being sent when the command ends."""
+    has_ended = threading.Event()
+
+    class Pool(ThreadPoolExecutor):
+        def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+            super().shutdown(False, cancel_futures=cancel_futures)
+            has_ended.set()
+            super().shutdown(wait)
+
+    def change(request: Request) -> Response:
+        if len(pair.requests["old"]) > 1:
+            assert has_ended.wait(PATIENCE)
+        return Response()
+
+    monkeypatch.setattr("moving_over.comparison.ThreadPoolExecutor", Pool)
+    pair.start(change, Response())
+    services = (Service(name, read_address(url), []) for name, url in pair.addresses.items())
+    calls = [Call(number, "PUT", PATH, None, None, {}, b"{}", 200) for number in range(9)]
+    results = Comparison(*services, read_masks(()), 30, with_changes=True).run(calls)
+
+    assert next(results).outcome is Outcome.SAME
+    while len(pair.requests["old"]) < 2:
+        pass
+    results.close()
+
+    assert (len(pair.requests["old"]), len(pair.requests["new"])) == (2, 2)
 
 
 # --- calls that cannot be compared ---
