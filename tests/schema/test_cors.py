@@ -79,9 +79,10 @@ def test_the_preflight_of_an_allowed_origin_succeeds(
 
     measured = counters.requests[path, "OPTIONS", 204]
     before = sum(measured.counts)
-    response = send_preflight(allowed_service, path, origin, **{"access-control-request-headers": wanted})
+    headers = {"access-control-request-headers": wanted, "x-request-id": "r"}
+    response = send_preflight(allowed_service, path, origin, **headers)
 
-    assert (response.status_code, response.content) == (204, b"")
+    assert (response.status_code, response.content, response.headers["x-request-id"]) == (204, b"", "r")
     assert sum(measured.counts) == before + 1
     assert cors_headers(response) == {
         "access-control-allow-origin": origin,

@@ -735,6 +735,21 @@ def test_a_client_that_leaves_right_before_its_timeout_is_not_disconnected_again
     assert run(main) == ["close"]
 
 
+def test_the_server_waits_for_the_request_of_a_client_that_has_left() -> None:
+    """uvicorn waits for these tasks at shutdown, so a change is completed."""
+
+    async def main() -> list[int]:
+        one = Connection()
+        await one.receive(WAITS)
+        one.protocol.connection_lost(None)
+        await settle()
+        tasks = [len(one.protocol.tasks)]
+        await one.release()
+        return [*tasks, len(one.protocol.tasks)]
+
+    assert run(main) == [1, 0]
+
+
 def test_a_client_that_leaves_takes_its_deferred_request_along() -> None:
     async def main() -> tuple[list[int], dict[Any, int], bool]:
         one = Connection(most_requests=1)
