@@ -213,6 +213,23 @@ def test_no_cell_is_a_formula_and_every_cell_can_be_read_back() -> None:
 
 
 @starting_with(a_world)
+def test_events_are_sorted_by_id_also_after_the_dispatcher_has_changed_some(
+    command: Command, settings: Settings
+) -> None:
+    event = "(1, 1, 'SESSION_UPDATED', 1, '2026-11-21T08:30:00.000000Z')"
+    columns = "caregiver_id, client_id, kind, session_id, moment"
+    raw.run(
+        settings.database,
+        f"INSERT INTO event ({columns}) VALUES {event}, {event}, {event}",
+        "UPDATE event SET hand_over_date = moment WHERE id = 1",
+    )
+
+    events = orjson.loads(exported(command, "--client", "client-1", "--format", "json"))["events"]
+
+    assert [each["id"] for each in events] == [1, 2, 3]
+
+
+@starting_with(a_world)
 def test_reminders_are_sorted_by_date_and_answer_sets_by_attempt(
     command: Command, settings: Settings
 ) -> None:
