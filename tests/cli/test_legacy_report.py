@@ -70,6 +70,15 @@ def test_a_minute_is_counted_once_it_is_complete() -> None:
     }
 
 
+def test_counting_began_with_the_first_hour_whichever_was_written_last(database_url: str) -> None:
+    first, minute = datetime(2026, 11, 20, 7, 5, tzinfo=UTC), timedelta(minutes=1)
+
+    for since in (first + DAY, first, first + 2 * DAY, first + 2 * minute):
+        run_write(database_url, storing_usage([], [(since, since + minute)]))
+
+    assert run_read(database_url, reading_usage()).since == first
+
+
 def verdicts(result: str) -> list[str]:
     """The sentence below each path."""
     lines = result.splitlines()
