@@ -180,6 +180,19 @@ def test_correctable_errors_are_user_errors_and_nothing_is_written(world: Gatewa
 
 
 @pytest.mark.sqlite_only
+def test_each_missing_member_has_an_error(world: Gateway) -> None:
+    blank = homework(bookIds=["", "1", " "], sessionId="")
+
+    payload = world.as_caregiver(1).data(ASSIGN, input=blank)["assignHomework"]
+
+    message = "required and missing: bookIds.0, bookIds.2, sessionId"
+    assert payload["userErrors"] == [
+        {"code": "INCOMPLETE", "field": field, "message": message}
+        for field in (["bookIds", "0"], ["bookIds", "2"], ["sessionId"])
+    ]
+
+
+@pytest.mark.sqlite_only
 def test_a_viewer_without_permission_gets_a_top_level_error(world: Gateway) -> None:
     """Invalid input is not reported to a client."""
     before = stored(world)
