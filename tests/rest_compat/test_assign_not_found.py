@@ -18,6 +18,11 @@ CASES: dict[str, tuple[Changed, int, str]] = {
     "the largest session id": ({"sessionId": LARGEST}, 404, "session not found"),
     "an unknown book": ({"bookIds": [999999]}, 404, "book not found: bookIds[0]"),
     "an unknown book among others": ({"bookIds": [1, 2, 2, 999999, 3]}, 404, "book not found: bookIds[3]"),
+    "an unknown book after ten others": (
+        {"bookIds": [*[1, 2] * 6, 999999]},
+        404,
+        "book not found: bookIds[12]",
+    ),
     "book 0": ({"bookIds": [0]}, 404, "book not found: bookIds[0]"),
     "the largest book id": ({"bookIds": [LARGEST, 1]}, 404, "book not found: bookIds[0]"),
     "50 books, most unknown": ({"bookIds": list(range(1, 51))}, 404, "book not found: bookIds[3]"),
