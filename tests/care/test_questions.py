@@ -238,5 +238,9 @@ def test_the_score_is_the_sum_of_the_weights_of_the_chosen_options(given: dict[i
     assert score_of(WEIGHED, given) == score
 
 
+def test_weights_of_zero_score_zero() -> None:
+    assert score_of([replace(YES_NO, weights=[0, 0])], {2: "true"}) == 0
+
+
 def test_without_weights_there_is_no_score() -> None:
     assert score_of(EVERY_KIND, {2: "true", 4: "Never", 5: "Never", 6: "3"}) is None
