@@ -250,15 +250,16 @@ def test_a_byte_order_mark_is_not_part_of_a_user_name(tmp_path: Path) -> None:
 
 
 def test_a_user_name_is_in_the_token_or_before_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The order stays: a call without a user name takes the first token of its role."""
     claims = {"user_name": ("a", None), "sub": (None, "b")}
     tokens = [keys.token("CLIENT", user, sub=subject) for user, subject in claims.values()]
     tokens += [tokens[0], "Az09._~+/-=="]
-    lines = ["", " # of the old service", *tokens[:2], f"c {tokens[2]}", f"d {tokens[3]}"]
+    lines = ["", " # of the old service", *tokens[:2], f"d {tokens[2]}", f"c {tokens[3]}"]
     monkeypatch.setenv("TOKENS", "\n".join(lines))
 
     read = read_tokens(Role.CLIENT, ("env:TOKENS",), "user_name")
 
-    assert [(each.user, each.token) for each in read] == list(zip("abcd", tokens, strict=True))
+    assert [(each.user, each.token) for each in read] == list(zip("abdc", tokens, strict=True))
     assert [each.place for each in read] == [f"env:TOKENS, line {line}" for line in (3, 4, 5, 6)]
 
 
