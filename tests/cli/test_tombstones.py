@@ -318,7 +318,6 @@ def test_lists_of_erased_clients_are_applied_and_audited(
     assert [row[0] for row in raw.run(settings.database, operations)] == ["erase", "restore"]
 
 
-@pytest.mark.sqlite_only
 @starting_with(a_world)
 def test_of_two_lines_about_one_account_the_later_decision_is_applied(
     command: Command, settings: Settings, tmp_path: Path
@@ -328,6 +327,7 @@ def test_of_two_lines_about_one_account_the_later_decision_is_applied(
     later = moment_as_text(NOW + HOUR)
     lines = (f"2\tdisabled\t{later}", f"2\tenabled\t{NOW_TEXT}", f"1\tdisabled\t{NOW_TEXT}")
     file.write_text("".join(f"caregiver\t{line}\n" for line in lines))
+    raw.run(settings.database, "UPDATE caregiver SET name = 'Changed last' WHERE id = 1")
 
     result = command("tombstones", "apply", str(file))
 
