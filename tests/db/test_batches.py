@@ -233,12 +233,16 @@ def test_a_connection_that_is_lost_before_the_batch_fails_all_of_it(database_url
     """Its request has the connection already. A request that waits for the batch would wait for ever."""
 
     async def test(db: Any, sent: list[str]) -> None:
-        waiting = BatchItem(QUOTIENT, values={"by": 2}, turn=asyncio.get_running_loop().create_future())
+        loop = asyncio.get_running_loop()
+        first, cancelled, waiting = (
+            BatchItem(QUOTIENT, values={"by": by}, turn=loop.create_future()) for by in (1, 2, 3)
+        )
+        assert cancelled.turn is not None and cancelled.turn.cancel()  # its caller
         with pytest.raises(DatabaseUnavailable):
             async with db.connection() as connection:
                 connection.terminate()
                 await asyncio.sleep(0)
-                await run_batch(connection, [BatchItem(QUOTIENT, values={"by": 1}), waiting])
+                await run_batch(connection, [first, cancelled, waiting])
 
         assert waiting.turn is not None
         assert type(waiting.turn.exception()) is DatabaseUnavailable
