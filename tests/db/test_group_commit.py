@@ -10,7 +10,7 @@ from threading import Event
 
 import pytest
 
-from app.db.drivers.group_commit import UNSYNCED
+from app.db.drivers.group_commit import UNSYNCED, PendingWrite
 from app.db.drivers.interface import Database, DatabaseUnavailable, OutcomeUnknown, reason_of, sqlite_path
 from app.db.drivers.sqlite import SqliteDatabase
 from app.db.sql import Steps, selecting
@@ -240,6 +240,23 @@ def test_closing_completes_the_queued_writes(database_url: str) -> None:
 
     with_database(database_url, use)
     assert modules(database_url) == ["a", "b", "c"]
+
+
+def test_callers_whose_event_loop_is_closed_do_not_keep_the_result_of_another(database_url: str) -> None:
+    async def use(db: Database) -> None:
+        assert isinstance(db, SqliteDatabase)
+        loops = [asyncio.new_event_loop() for _ in range(8)]
+        async with busy_writer(db):
+            for number, each in enumerate(loops):
+                db.writer.queue.put(PendingWrite(adding(str(number)), each.create_future()))
+                each.close()
+            own = asyncio.create_task(db.write(adding("own")))
+            await asyncio.sleep(0)
+        async with asyncio.timeout(PATIENCE):
+            assert await own == "own"
+
+    with_database(database_url, use)
+    assert modules(database_url) == [*"01234567", "own"]
 
 
 # --- errors of the database
