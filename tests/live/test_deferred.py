@@ -9,7 +9,17 @@ from pathlib import Path
 import pytest
 
 from app.server import admission, protocol
-from tests.live.edge import Connection, Edge, graphql, homework, request, serve_service, write_lock
+from tests import keys
+from tests.live.edge import (
+    AUTHORIZATION,
+    Connection,
+    Edge,
+    graphql,
+    homework,
+    request,
+    serve_service,
+    write_lock,
+)
 from tests.live.processes import PATIENCE
 
 pytestmark = pytest.mark.live
@@ -81,6 +91,16 @@ def test_the_request_of_a_viewer_who_has_half_of_the_slots_is_deferred(tmp_path:
         connection.socket.shutdown(socket.SHUT_WR)
 
         assert connection.receive().status == 200
+
+
+def test_another_viewer_of_the_same_address_has_the_next_slot(tmp_path: Path) -> None:
+    """The process knows the viewer by the token, which it has verified before."""
+    other = keys.token("CLIENT", "client-1")
+    theirs = NAME.replace(AUTHORIZATION, f"authorization: bearer {other}\r\n".encode())
+    with serve_service(tmp_path, most_requests=2) as edge:
+        assert [edge.fetch(each).status for each in (NAME, theirs)] == [200, 200]
+        with occupied(edge):
+            assert edge.fetch(theirs).status == 200
 
 
 def test_the_decision_comes_when_its_time_is_over(edge: Edge, monkeypatch: pytest.MonkeyPatch) -> None:

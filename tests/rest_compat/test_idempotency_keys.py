@@ -24,7 +24,8 @@ KEYS = ["x", "x" * 255, "".join(map(chr, range(0x21, 0x7F))), '"8e03978e-40d5-43
 @pytest.mark.parametrize("key", KEYS, ids=["one", "255", "every character", "in quotes"])
 def test_a_key_is_1_to_255_visible_characters(world: Gateway, key: str) -> None:
     assert (parts_of(put(world, key)), parts_of(put(world, key))) == (FIRST, AGAIN)
-    assert parts_of(put(world, key + "." if len(key) < 255 else key[1:])) == FIRST
+    for other in {key + "." if len(key) < 255 else key[1:], key.swapcase()} - {key}:
+        assert parts_of(put(world, other)) == FIRST
 
 
 BAD_KEYS: dict[str, bytes] = {

@@ -474,6 +474,20 @@ def test_the_head_of_each_request_may_have_exactly_the_limit(part: str, earlier:
     assert run(main) == [False, True]
 
 
+def test_earlier_requests_of_a_read_do_not_count_for_the_head_at_its_end() -> None:
+    complete = POST + b"content-length: %d\r\n\r\n%b" % (LIMIT, bytes(LIMIT))
+    count = MAX_HEADER_BYTES // LIMIT
+
+    async def main() -> list[int]:
+        one = Connection()
+        await one.receive(complete * count + REQUEST[:20], REQUEST[20:])
+        for _ in range(count):
+            await settle()
+        return one.statuses
+
+    assert run(main) == [200] * (count + 1)
+
+
 def test_a_body_that_becomes_too_long_while_the_process_is_overloaded_closes_the_connection() -> None:
     async def main() -> tuple[list[int], bool, list[str]]:
         one = Connection(most_requests=1)

@@ -155,10 +155,11 @@ def test_of_many_equal_errors_only_the_number_is_logged(settings: Settings) -> N
     assert [line.get("omitted") for line in lines] == [None] * (MAX_LINES + 1) + [5]
 
 
-def test_two_lines_of_one_function_have_a_limit_each() -> None:
+@pytest.mark.parametrize("part, value", [("lineno", 2), ("pathname", "a folder/a file")])
+def test_two_lines_of_one_function_and_two_files_of_one_name_have_a_limit_each(part: str, value: Any) -> None:
     limit = LineLimit()
     one, other = record("one"), record("other")
-    other.lineno += 1
+    setattr(other, part, value)
 
     assert [limit.filter(one) for _ in range(MAX_LINES + 1)] == [True] * MAX_LINES + [False]
     assert limit.filter(other)

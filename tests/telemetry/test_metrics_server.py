@@ -166,6 +166,25 @@ def test_a_worker_that_hangs_after_its_own_metrics_delays_no_others(
     }
 
 
+def test_all_workers_are_asked_at_once(tmp_path: Path) -> None:
+    """Several that hang delay the response no longer than one."""
+
+    async def run() -> str:
+        all_asked = asyncio.Barrier(3)
+
+        async def waits_for_the_others() -> bytes:
+            await all_asked.wait()
+            return await a_gauge()
+
+        async with AsyncExitStack() as stack:
+            for name in ("w1", "w2", "w3"):
+                pages: Pages = {OWN: waits_for_the_others}
+                await stack.enter_async_context(serve_unix_socket(str(tmp_path / name), pages))
+            return to_prometheus_text(await collect_from_workers(tmp_path)).decode()
+
+    assert numbers_in(asyncio.run(run()))["care_workers", ()] == 3
+
+
 @ON_SQLITE
 def test_one_response_contains_all_workers(
     settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
