@@ -15,7 +15,7 @@ from app.care.budgets import Budget
 from app.server import protocol, timeouts
 from app.server.admission import AdmissionControl
 from app.server.protocol import HEADER_OVERHEAD, MAX_HEADER_BYTES, MAX_HEADERS, EdgeProtocol
-from app.server.request_cycle import LONG_BODY
+from app.server.request_cycle import FAILED, LONG_BODY
 from app.server.sockets import EdgeSocket
 from app.server.timeouts import TimedProtocol
 from app.settings import Environment, Settings
@@ -693,7 +693,15 @@ def test_the_response_after_a_fault_in_the_head_has_its_own_length() -> None:
 
 
 @pytest.mark.parametrize(
-    "parts, sent", [((b"ab", b"c"), b"ab"), ((b"ab", b"cde", b""), b"ab")], ids=["shorter", "longer"]
+    "parts, sent",
+    [
+        ((b"ab", b"c"), b"ab"),
+        ((b"ab", b"cde", b""), b"ab"),
+        ((b"abc",), FAILED),
+        ((b"",), FAILED),
+        ((b"abcde",), FAILED),
+    ],
+    ids=["shorter", "longer", "one shorter part", "no body", "one longer part"],
 )
 def test_a_response_that_is_not_as_long_as_it_says_closes_the_connection(
     parts: tuple[bytes, ...], sent: bytes

@@ -12,7 +12,7 @@ from uvicorn.server import ServerState
 from websockets.frames import CloseCode, Frame, Opcode
 from websockets.server import ServerProtocol
 
-from app.care.budgets import Budget
+from app.care.budgets import MAX_UNSENT, Budget
 from app.server import sockets
 from app.server.admission import AdmissionControl
 from app.server.sockets import (
@@ -255,24 +255,41 @@ def test_a_websocket_whose_handler_has_ended_stays_until_the_timeout(has_read: b
 def test_messages_count_for_the_viewer_until_the_client_has_read_them() -> None:
     """One that is written counts as a whole until its last byte is sent, and each that waits for that."""
 
-    async def main() -> list[int]:
-        one, counted = Socket(), list[int]()
-        protocol, budget = one.protocol, one.protocol.scope["state"]["budget"]
-        protocol.conn, protocol.handshake_complete = opened({}), True
-        protocol.transport.write = lambda data: protocol.pause_writing()  # type: ignore[method-assign]
-        one.size = 10
-        waiting = []
-        for length in (1000, 500, 70):
-            sending = protocol.send({"type": "websocket.send", "bytes": bytes(length)})
-            waiting.append(asyncio.create_task(sending))
-            await asyncio.sleep(0)
-            counted.append(budget.unsent)
-        for each in waiting:
-            each.cancel()
-        await asyncio.wait(waiting)
-        return counted
+    assert asyncio.run(unread((1000, 500, 70))) == ([1000, 1500, 1570], False)
 
-    assert asyncio.run(main()) == [1000, 1500, 1570]
+
+@pytest.mark.parametrize(
+    "lengths, is_ended",
+    [
+        ((MAX_UNSENT + 1,), False),
+        ((MAX_UNSENT - 1, 1), False),
+        ((MAX_UNSENT, 1), True),
+        ((1, MAX_UNSENT), True),
+    ],
+)
+def test_one_message_may_be_longer_than_the_limit_and_several_together_may_not(
+    lengths: tuple[int, ...], is_ended: bool
+) -> None:
+    assert asyncio.run(unread(lengths))[1] is is_ended
+
+
+async def unread(lengths: tuple[int, ...]) -> tuple[list[int], bool]:
+    """The bytes that count after each message to a client that does not read, and whether it is disconnected."""
+    one, counted = Socket(), list[int]()
+    protocol, budget = one.protocol, one.protocol.scope["state"]["budget"]
+    protocol.conn, protocol.handshake_complete = opened({}), True
+    protocol.transport.write = lambda data: protocol.pause_writing()  # type: ignore[method-assign]
+    one.size = 10
+    waiting = []
+    for length in lengths:
+        sending = protocol.send({"type": "websocket.send", "bytes": bytes(length)})
+        waiting.append(asyncio.create_task(sending))
+        await asyncio.sleep(0)
+        counted.append(budget.unsent)
+    for each in waiting:
+        each.cancel()
+    await asyncio.wait(waiting)
+    return counted, "abort" in one.calls
 
 
 PING, CLOSE = Frame(Opcode.PING, b""), Frame(Opcode.CLOSE, b"\x03\xe8")
