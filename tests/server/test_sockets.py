@@ -274,7 +274,7 @@ def test_one_message_may_be_longer_than_the_limit_and_several_together_may_not(
 
 
 async def unread(lengths: tuple[int, ...]) -> tuple[list[int], bool]:
-    """The bytes that count after each message to a client that does not read, and whether it is disconnected."""
+    """The bytes that count after each message to a client that reads nothing, and whether that is ended."""
     one, counted = Socket(), list[int]()
     protocol, budget = one.protocol, one.protocol.scope["state"]["budget"]
     protocol.conn, protocol.handshake_complete = opened({}), True

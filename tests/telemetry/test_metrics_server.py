@@ -21,6 +21,7 @@ from app.telemetry.metrics.server import (
     STORED,
     Pages,
     collect_from_workers,
+    response_to,
     serve_metrics,
     serve_tcp,
     serve_unix_socket,
@@ -139,15 +140,18 @@ async def a_gauge() -> bytes:
     return to_json_lines([GaugeMetricFamily("care_workers_gauge", "A gauge.", 7)])
 
 
-async def end(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    with closing(writer):
-        await reader.readuntil(b"\r\n\r\n")
-
-
+@pytest.mark.parametrize("share", [0, 0.1, 0.9], ids=["nothing", "a part of the head", "a part of the body"])
 def test_a_worker_that_hangs_after_its_own_metrics_delays_no_others(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, share: float
 ) -> None:
     """The database metrics are then missing in this response. A worker that ends meanwhile is omitted."""
+
+    async def end(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with closing(writer):
+            request = await reader.readuntil(b"\r\n\r\n")
+            whole = await response_to(request, {OWN: a_gauge})
+            writer.write(whole[: int(share * len(whole))])
+
     monkeypatch.setattr("app.telemetry.metrics.server.WORKER_SECONDS", 0.2)
 
     async def run() -> str:

@@ -129,8 +129,9 @@ async def fetch(file: Path, path: str) -> bytes | None:
             reader, writer = await asyncio.open_unix_connection(str(file))
             with closing(writer):
                 writer.write(f"GET {path} HTTP/1.1\r\n\r\n".encode())
-                await reader.readuntil(b"\r\n\r\n")
-                return await reader.read(-1)
+                head = await reader.readuntil(b"\r\n\r\n")
+                length = head.partition(b"content-length: ")[2].partition(b"\r\n")[0]
+                return await reader.readexactly(int(length))  # a worker may end meanwhile
     except (OSError, EOFError, TimeoutError):
         return None
 
