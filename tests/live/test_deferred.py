@@ -96,7 +96,7 @@ def test_the_request_of_a_viewer_who_has_half_of_the_slots_is_deferred(tmp_path:
 def test_another_viewer_of_the_same_address_has_the_next_slot(tmp_path: Path) -> None:
     """The process knows the viewer by the token, which it has verified before."""
     other = keys.token("CLIENT", "client-1")
-    theirs = NAME.replace(AUTHORIZATION, f"authorization: bearer {other}\r\n".encode())
+    theirs = NOT_DEFERRED.replace(AUTHORIZATION, f"authorization: bearer {other}\r\n".encode())
     with serve_service(tmp_path, most_requests=2) as edge:
         assert [edge.fetch(each).status for each in (NAME, theirs)] == [200, 200]
         with occupied(edge):
