@@ -727,7 +727,9 @@ LEAVING = {
 
 
 @pytest.mark.parametrize("data", LEAVING.values(), ids=LEAVING)
-def test_a_client_that_leaves_leaves_nothing_behind(data: list[bytes]) -> None:
+def test_a_client_that_leaves_leaves_nothing_behind(
+    data: list[bytes], caplog: pytest.LogCaptureFixture
+) -> None:
     """A request that waits behind another one is not executed any more."""
 
     async def main() -> tuple[list[tuple[str, Any]], int, Any]:
@@ -739,6 +741,7 @@ def test_a_client_that_leaves_leaves_nothing_behind(data: list[bytes]) -> None:
 
     complete = data[0] != REQUEST[:20] and not data[0].startswith(b"POST")
     assert run(main) == ([], int(complete), None)
+    assert caplog.messages == []
 
 
 def test_a_client_that_leaves_right_before_its_timeout_is_not_disconnected_again(

@@ -17,7 +17,9 @@ from app.server import sockets
 from app.server.admission import AdmissionControl
 from app.server.sockets import (
     FRAMES_AT_ONCE,
+    MESSAGE_BYTES,
     MESSAGES_AT_ONCE,
+    MESSAGES_PER_SECOND,
     PENDING_FRAMES,
     READERS_PER_TURN,
     EdgeConnection,
@@ -62,7 +64,7 @@ class Socket:
         self.protocol = one
 
     def call_later(self, seconds: float, call: Any) -> Any:
-        timer = SimpleNamespace(call=call, is_cancelled=False)
+        timer = SimpleNamespace(call=call, seconds=seconds, is_cancelled=False)
         timer.cancel = lambda: setattr(timer, "is_cancelled", True)
         self.timers.append(timer)
         return timer
@@ -201,6 +203,24 @@ def test_a_rate_allows_a_burst_again_after_a_pause(monkeypatch: pytest.MonkeyPat
 
     assert first == [0, 0, 0, 0, 0.5, 1]
     assert (later, last) == ([0.5, 1.5], [0, MESSAGES_AT_ONCE / 2])
+
+
+@pytest.mark.parametrize("kind, body", [("text", "a"), ("bytes", b"a")])
+@pytest.mark.parametrize("longer, seconds", [(-1, 0), (0, 1 / MESSAGES_PER_SECOND)])
+def test_a_long_message_counts_as_several(
+    kind: str, body: Any, longer: int, seconds: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sockets, "monotonic", lambda: 1000.0)
+
+    async def main() -> float:
+        one = Socket()
+        one.protocol.read_paused = True
+        message = {"type": "websocket.receive", kind: body * (MESSAGES_AT_ONCE * MESSAGE_BYTES + longer)}
+        one.protocol.queue.put_nowait(cast(Any, message))
+        await one.protocol.receive()
+        return float(one.timers[-1].seconds)
+
+    assert asyncio.run(main()) == pytest.approx(seconds)
 
 
 def opened(pending: dict[Any, Any]) -> EdgeConnection:

@@ -29,6 +29,7 @@ from app.telemetry.logs import (
 from tests.callers import Gateway, opened
 from tests.db import raw
 from tests.factories import NOW, a_world
+from tests.schema.listening import scope_of
 
 ON_SQLITE = pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
 SECRET = "confidential text"
@@ -135,6 +136,25 @@ def test_a_line_of_text_names_the_request_once(settings: Settings) -> None:
     assert frames[0] == "Traceback (most recent call last):"
     assert last.startswith(f"INFO:     GET {ASSIGNMENTS}/{{id}} 500 in ")
     assert last.endswith(" ms (request one)")
+
+
+@ON_SQLITE
+def test_each_request_of_a_task_is_logged_under_its_own_id(settings: Settings) -> None:
+    with in_production(settings, log_requests=True) as gateway, log(JsonFormatter()) as text:
+        application: Any = gateway.client.app
+        caller = gateway.as_caregiver(1)
+
+        async def ask() -> None:
+            for headers in ({"x-request-id": "one"}, {}, {"x-request-id": "three"}):
+                await application(scope_of(caller, "GET", f"{ASSIGNMENTS}/1", **headers), None, send)
+
+        async def send(message: Any) -> None: ...
+
+        assert gateway.client.portal is not None
+        gateway.client.portal.call(ask)
+
+    first, second, third = [json.loads(line)["requestId"] for line in text.getvalue().splitlines()]
+    assert (first, len(second), third) == ("one", 32, "three")
 
 
 @ON_SQLITE

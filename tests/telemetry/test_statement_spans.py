@@ -5,7 +5,7 @@ import pytest
 from app.db.drivers.interface import DatabaseUnavailable
 from app.db.sql import Bulk, Steps, Together, repeatable
 from app.events.outbox import remind
-from app.telemetry.tracing.database import attributes_of, connection_attributes, summary_of
+from app.telemetry.tracing.database import attributes_of, batch_of, connection_attributes, summary_of
 from tests.callers import Gateway
 from tests.db import raw
 from tests.db.small_steps import add_module, sql
@@ -216,6 +216,19 @@ def test_inserted_rows_are_described_by_their_table() -> None:
 
 
 SLEEP, REST = (f"INSERT INTO module (name) VALUES ('{name}')" for name in ("Sleep", "Rest"))
+
+
+@pytest.mark.parametrize(
+    ("names", "name"),
+    [
+        (["INSERT event"] * 2, "BATCH INSERT event"),
+        (["INSERT event", "UPDATE event"], "BATCH"),
+        (["INSERT event", "UPDATE event", "INSERT event"], "BATCH"),
+        (["", ""], "BATCH"),
+    ],
+)
+def test_a_batch_has_the_name_that_all_its_statements_have(names: list[str], name: str) -> None:
+    assert batch_of(names) == name
 
 
 @pytest.mark.parametrize(
