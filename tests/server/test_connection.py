@@ -666,6 +666,16 @@ def test_a_response_without_a_body_is_not_chunked(status: int, line: bytes) -> N
     assert response_of(sending(status, [(b"a", b"b")])) == b"HTTP/1.1 %b\r\na: b\r\n\r\n" % line
 
 
+@pytest.mark.parametrize("header", [(b"a", b"b"), (b"content-length", b"4")], ids=["no length", "a length"])
+@pytest.mark.parametrize("parts", [(b"abcd",), (b"ab", b"cd"), (b"",)], ids=["one part", "two parts", "none"])
+def test_a_head_gets_no_body_whatever_the_application_sends(
+    header: tuple[bytes, bytes], parts: tuple[bytes, ...]
+) -> None:
+    sent = response_of(sending(200, [header], *parts), REQUEST.replace(b"GET", b"HEAD"))
+
+    assert sent == b"HTTP/1.1 200 OK\r\n%b: %b\r\n\r\n" % header
+
+
 @pytest.mark.parametrize("length", [1, LONG_BODY, LONG_BODY + 1])
 def test_each_part_of_a_chunked_response_has_its_length(length: int) -> None:
     part = b"x" * length

@@ -41,23 +41,36 @@ def handler_of_server(done: list[str], monkeypatch: pytest.MonkeyPatch) -> Itera
     "numbers, expected",
     [
         ([signal.SIGTERM], [f"ends within {PAUSE + END_SECONDS} s", "drains"]),
-        (
-            [signal.SIGTERM, signal.SIGTERM],
-            [
-                f"ends within {PAUSE + END_SECONDS} s",
-                f"ends within {END_SECONDS} s",
-                f"the server stops by {signal.SIGTERM}",
-                "drains",
-                "drains",
-                "streams end",
-            ],
+        *(
+            (
+                [signal.SIGTERM, second],
+                [
+                    f"ends within {PAUSE + END_SECONDS} s",
+                    f"ends within {END_SECONDS} s",
+                    f"the server stops by {second}",
+                    "drains",
+                    "drains",
+                    "streams end",
+                ],
+            )
+            for second in (signal.SIGTERM, signal.SIGINT)
         ),
         (
             [signal.SIGINT],
             [f"ends within {END_SECONDS} s", f"the server stops by {signal.SIGINT}", "drains", "streams end"],
         ),
+        (
+            [signal.SIGINT, signal.SIGTERM],
+            [
+                f"ends within {END_SECONDS} s",
+                f"the server stops by {signal.SIGINT}",
+                f"ends within {END_SECONDS} s",
+                f"the server stops by {signal.SIGTERM}",
+                *["drains", "streams end"] * 2,
+            ],
+        ),
     ],
-    ids=["one", "two", "Ctrl-C"],
+    ids=["one", "two", "and Ctrl-C", "Ctrl-C", "Ctrl-C and SIGTERM"],
 )
 def test_a_signal_begins_the_pause_and_the_next_one_skips_it(
     done: list[str], numbers: list[signal.Signals], expected: list[str]
@@ -71,12 +84,19 @@ def test_a_signal_begins_the_pause_and_the_next_one_skips_it(
     assert done == expected
 
 
-def test_the_failure_of_a_part_skips_the_pause(done: list[str]) -> None:
+@pytest.mark.parametrize("has_begun", [False, True])
+def test_the_failure_of_a_part_skips_the_pause_or_its_rest(done: list[str], has_begun: bool) -> None:
     vitals = Vitals()
 
-    serve(done, lambda: vitals.fail("the writer", OSError()), vitals)
+    def fail() -> None:
+        if has_begun:
+            signal.raise_signal(signal.SIGTERM)
+        vitals.fail("the writer", OSError())
 
-    assert sorted(done) == sorted(STOPS)
+    serve(done, fail, vitals)
+
+    begun = [f"ends within {PAUSE + END_SECONDS} s", "drains"] if has_begun else []
+    assert sorted(done) == sorted([*begun, *STOPS])
     assert done.index("drains") < done.index("streams end")
 
 
