@@ -12,7 +12,7 @@ import pytest
 
 from app.auth.authenticator import Authenticator
 from app.auth.keys import open_keys
-from app.auth.rejections import MAX_LOGGED, MINUTE, Reason, RejectionLog, rejection_for
+from app.auth.rejections import MAX_LOGGED, MINUTE, Reason, RejectionLog
 from app.auth.tokens import Verifier
 from app.care.errors import NotSignedIn
 from app.settings import Environment, Settings
@@ -188,19 +188,3 @@ def test_the_log_of_a_minute_is_limited_unless_all_requests_are_logged(
     assert len(logged) == 3 * (MAX_LOGGED + 10 if logs_all else MAX_LOGGED)
     assert caplog.messages.count(MORE) == (0 if logs_all else 3)
     assert counters.rejected_tokens[Reason.MALFORMED] == before + 3 * (MAX_LOGGED + 10)
-
-
-def test_setting_the_wall_clock_begins_no_minute_of_the_log(
-    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    wall = 1e9
-    monkeypatch.setattr("time.time", lambda: wall)
-    log, one = RejectionLog(logs_all=False), rejection_for(Reason.MALFORMED)
-
-    with caplog.at_level(logging.INFO, "care.auth"):
-        for _ in range(2):
-            for _ in range(MAX_LOGGED):
-                log.note(one, "a request")
-            wall += 60 * MINUTE
-
-    assert len(caplog.messages) == MAX_LOGGED + 1
