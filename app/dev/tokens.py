@@ -87,15 +87,19 @@ def public_key(settings: Settings) -> str:
 def mint_token(
     settings: Settings, role: str, user: str, expires: datetime, application: str = "development"
 ) -> str:
-    """Signs a token with the same claims as the old service."""
+    """Signs a token with the claims that the settings require; by default those of the old service."""
     claims = {
         "exp": expires,
-        "user_name": user,
-        "authorities": [role],
         "jti": str(uuid.uuid4()),
         "client_id": application,
         "scope": ["read", "write"],
+        settings.claim_user: user,
+        settings.claim_role: [role],
     }
+    if settings.token_issuer:
+        claims["iss"] = settings.token_issuer
+    if settings.token_audience:
+        claims["aud"] = settings.token_audience
     if has_own_keys(settings):
         return jwt.encode(claims, private_key(settings), algorithm="RS256")
     if settings.in_development and settings.token_secret:

@@ -176,6 +176,25 @@ def test_the_service_accepts_minted_tokens(command: Command, settings: Settings,
     assert viewers == [CAREGIVER_1, CLIENT_1]
 
 
+@pytest.mark.parametrize("secret", ["", SECRET], ids=["own key", "shared secret"])
+def test_a_minted_token_has_the_claims_that_the_settings_require(
+    command: Command, database_url: str, secret: str
+) -> None:
+    run_write(database_url, importing(lines([a_caregiver(1), a_client(1)])))
+    required = {
+        "token_issuer": "issuer",
+        "token_audience": "care",
+        "claim_user": "name",
+        "claim_role": "scope",
+    }
+    settings = required | {"token_secret": secret}
+
+    minted = command("token", "--role", "caregiver", "--user", "caregiver-1", **settings)
+    checked = command("token", "check", input=minted.stdout, **settings)
+
+    assert checked.output == "accepted: role CAREGIVER, the account is enabled, expires in 1440 min\n"
+
+
 def test_the_default_user_is_a_demo_user(command: Command) -> None:
     minted = [command("token", "--role", role) for role in ("caregiver", "client")]
 
