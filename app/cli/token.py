@@ -61,6 +61,8 @@ def token(
         return
     if role is None:
         raise click.MissingParameter(param_hint="'--role'", param_type="option")
+    if expired and seconds:
+        raise click.UsageError("give either --expired or --seconds")
     from app.dev.tokens import KEY_FILE, mint_token
 
     settings = settings_or_warn()

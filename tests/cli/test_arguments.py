@@ -60,6 +60,7 @@ ERRORS = {
     "erase --list --id 2": "--list takes no other option",
     "erase --list --client c": "--list takes no other option",
     "erase --list --yes": "--list takes no other option",
+    "erase --list --client=": "--list takes no other option",
     "export --format json": ONE_CLIENT,
     "export --client c --id 1 --format json": ONE_CLIENT,
     "export --id 1": "Missing option '--format'. Choose from: json, csv",
@@ -79,6 +80,7 @@ ERRORS = {
     "token check eyJ": "give the token on standard input: other users can see command lines",
     "token --role client --hours 0": "Invalid value for '--hours': 0 is not in the range 1<=x<=8760.",
     "token --role client --hours 8761": "Invalid value for '--hours': 8761 is not in the range 1<=x<=8760.",
+    "token --role client --expired --seconds 5": "give either --expired or --seconds",
     "token --role client --seconds 3601": (
         "Invalid value for '--seconds': 3601 is not in the range 1<=x<=3600."
     ),
