@@ -406,6 +406,23 @@ def test_the_write_ahead_log_of_a_killed_process_stays_with_the_old_database(
     assert raw.run(f"sqlite:///{aside(settings)}", names) == [("In the log",)]
 
 
+def test_the_write_ahead_log_of_a_missing_database_is_not_applied_to_the_restored_one(
+    command: Command, settings: Settings, file: Path, tmp_path: Path
+) -> None:
+    path, no_ids = sqlite_path(settings.database), tmp_path / "erased.txt"
+    no_ids.touch()
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute("UPDATE client SET name = 'In the log' WHERE id = 1")
+        log = Path(f"{path}-wal").read_bytes()
+    path.unlink()
+    Path(f"{path}-wal").write_bytes(log)
+
+    assert command("restore", str(file), "--erased", str(no_ids)).exit_code == 0
+
+    assert [name.endswith("Z-wal") for name, content in files(settings).items() if content == log] == [True]
+    assert raw.run(settings.database, "SELECT name FROM client WHERE id = 1") == [("Zoë Client 1",)]
+
+
 def test_a_backup_with_wrong_counters_is_restored_with_a_warning(
     command: Command, settings: Settings, file: Path
 ) -> None:
@@ -465,11 +482,12 @@ def break_database(settings: Settings, how: str) -> None:
     path = sqlite_path(settings.database)
     if how == "damaged":
         path.write_bytes(b"no database" * 1000)
-    elif how == "damaged inside":
+    elif how.startswith("damaged "):
+        table = how.removeprefix("damaged ")
         [(page, size)] = raw.run(
             settings.database,
             "PRAGMA wal_checkpoint(TRUNCATE)",
-            "SELECT rootpage, page_size FROM sqlite_schema, pragma_page_size WHERE name = 'sqlite_sequence'",
+            f"SELECT rootpage, page_size FROM sqlite_schema, pragma_page_size WHERE name = '{table}'",
         )
         with path.open("r+b") as opened:
             opened.seek((page - 1) * size)
@@ -480,7 +498,7 @@ def break_database(settings: Settings, how: str) -> None:
         asyncio.run(migrate(settings.database))
 
 
-@pytest.mark.parametrize("how", ["missing", "damaged", "damaged inside", "new"])
+@pytest.mark.parametrize("how", ["missing", "damaged", "damaged sqlite_sequence", "damaged tombstone", "new"])
 def test_an_unreadable_or_new_database_needs_a_list_of_erased_clients(
     command: Command, settings: Settings, file: Path, tmp_path: Path, how: str
 ) -> None:
