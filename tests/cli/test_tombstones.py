@@ -318,24 +318,40 @@ def test_lists_of_erased_clients_are_applied_and_audited(
     assert [row[0] for row in raw.run(settings.database, operations)] == ["erase", "restore"]
 
 
+@pytest.mark.parametrize("are_apart", [True, False])
 @starting_with(a_world)
 def test_of_two_lines_about_one_account_the_later_decision_is_applied(
-    command: Command, settings: Settings, tmp_path: Path
+    command: Command, settings: Settings, tmp_path: Path, are_apart: bool
 ) -> None:
-    """Two files may be put together."""
-    file = tmp_path / "disabled"
+    """In two files, which may be put together."""
     later = moment_as_text(NOW + HOUR)
     lines = (f"2\tdisabled\t{later}", f"2\tenabled\t{NOW_TEXT}", f"1\tdisabled\t{NOW_TEXT}")
-    file.write_text("".join(f"caregiver\t{line}\n" for line in lines))
+    files = [tmp_path / (str(number) if are_apart else "all") for number in range(len(lines))]
+    for file, line in zip(files, lines, strict=True):
+        with file.open("a") as opened:
+            opened.write(f"caregiver\t{line}\n")
     raw.run(settings.database, "UPDATE caregiver SET name = 'Changed last' WHERE id = 1")
 
-    result = command("tombstones", "apply", str(file))
+    result = command("tombstones", "apply", *map(str, dict.fromkeys(files)))
 
     assert (result.exit_code, result.stdout.splitlines()[-1]) == (
         0,
         "caregiver accounts disabled again: 1, 2",
     )
     assert raw.run(settings.database, CAREGIVERS) == [(1, 1), (2, 1)]
+
+
+@pytest.mark.sqlite_only
+@starting_with(a_world)
+def test_a_repeated_decision_counts_from_its_last_moment(
+    command: Command, settings: Settings, tmp_path: Path
+) -> None:
+    file = tmp_path / "list"
+    for state, hours in (("disabled", 0), ("disabled", 2), ("enabled", 1)):
+        file.write_text(f"caregiver\t2\t{state}\t{moment_as_text(NOW + hours * HOUR)}\n")
+        assert command("tombstones", "apply", str(file)).exit_code == 0
+
+    assert raw.run(settings.database, CAREGIVERS) == [(1, 0), (2, 1)]
 
 
 @pytest.mark.sqlite_only
