@@ -132,6 +132,14 @@ UNUSED = "CARE_TRUSTED_MANIFEST is set, and CARE_TRUSTED_DOCUMENTS is off: any d
             [("ok", "production"), ("failed", "CARE_METRICS_PORT is the port of the service")],
         ),
         (
+            {"port": "9464", "metrics_port": "9464", "metrics_host": "0.0.0.0"},
+            [
+                ("ok", "production"),
+                ("failed", "CARE_METRICS_PORT is the port of the service"),
+                ("warning", "metrics are served on 0.0.0.0, port 9464"),
+            ],
+        ),
+        (
             {"metrics_port": "9464", "metrics_host": "0.0.0.0"},
             [("ok", "production"), ("warning", "metrics are served on 0.0.0.0, port 9464")],
         ),

@@ -34,7 +34,7 @@ from app.doctor.runtime import number_of
 from app.settings import Settings
 from tests import keys
 from tests.audit.test_chain import GUARDS, records, seal_all
-from tests.auth.issuer import jwk, key_set
+from tests.auth.issuer import jwk, key_set, serving_issuer
 from tests.callers import load, run_read, run_write
 from tests.db import raw
 from tests.db.test_lost_servers import with_hosts
@@ -537,10 +537,12 @@ def test_a_clock_behind_the_newest_record_is_reported(diagnose: Diagnose, settin
     for ahead in (0, 3):
         run_write(settings.database, recording(records(1, moment=utc_now() + timedelta(minutes=ahead))))
 
-    [(verdict, message)] = diagnose("clock")
+    with serving_issuer(jwk(keys.private_key(), "one")) as issuer:
+        (verdict, message), server = diagnose("clock", token_key="", token_jwks=issuer.url)
 
     assert verdict == "failed"
     assert re.fullmatch(r"the newest audit record is 1[5-8]. seconds ahead of this machine", message)
+    assert server == ("ok", "this machine agrees with the clock of the key server")
 
 
 @pytest.mark.sqlite_only

@@ -66,7 +66,7 @@ def test_another_program_at_the_socket_is_reported(diagnose: Diagnose, tmp_path:
     assert message.startswith(f"Litestream does not respond at {path}: {reason}")
 
 
-OTHER_DATABASE = {"path": "/srv/other.db", "last_sync_at": "2026-11-20T09:00:00Z"}
+EARLIER = "2026-11-20T09:00:00Z"
 SYNCED = "2026-11-21T09:00:00Z"
 
 
@@ -91,12 +91,16 @@ def test_the_response_of_litestream_is_reported(
     """It can have several databases, by their absolute paths."""
     path, database = tmp_path / "litestream.sock", settings.database.removeprefix("sqlite:///")
     own = [{"path": database, "last_sync_at": last}] if last else []
+    others = [
+        {"path": each, "last_sync_at": EARLIER}
+        for each in ("/srv/other.db", database.removesuffix(".db"), f"{database}-old")
+    ]
     requests = []
     monkeypatch.chdir(Path(database).parent)
     url = f"sqlite:///{Path(database).name}" if is_relative else settings.database_url
 
     def respond() -> None:
-        for body in (synced, {"databases": [OTHER_DATABASE, *own]}):
+        for body in (synced, {"databases": [*others, *own]}):
             connection, _ = listener.accept()
             with connection, connection.makefile("rb") as sent:
                 request, *headers = iter(lambda file=sent: file.readline().decode().strip(), "")
