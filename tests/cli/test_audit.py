@@ -1,8 +1,11 @@
 """Promise: operators can list and verify the audit log, and their own commands are recorded in it."""
 
+import errno
+import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import click
 import orjson
 import pytest
 
@@ -88,13 +91,33 @@ def test_a_day_begins_at_midnight(command: Command, settings: Settings) -> None:
     assert [orjson.loads(line)["id"] for line in result.stdout.splitlines()] == [2]
 
 
-def test_rejected_requests_can_be_listed_alone(command: Command, settings: Settings) -> None:
+@pytest.mark.parametrize(
+    "words", ["--actor-id 1", "--actor caregiver", "--client 1", "--caregiver 1", "--since 2026-11-21"]
+)
+def test_rejected_requests_can_be_listed_alone(command: Command, settings: Settings, words: str) -> None:
     refused = [one._replace(outcome=outcome) for one, outcome in zip(records(3), OUTCOMES, strict=True)]
     run_write(settings.database, recording(refused))
 
-    result = command("audit", "list", "--refused", "--actor-id", "1")
+    result = command("audit", "list", "--refused", *words.split())
 
     assert [orjson.loads(line)["outcome"] for line in result.stdout.splitlines()] == ["NOT_FOUND", "REFUSED"]
+
+
+def test_a_list_whose_reader_leaves_ends_silently(
+    command: Command, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The rows are printed while the database is read, and this is not an error of the database."""
+    run_write(settings.database, recording(records(1)))
+
+    def echo(text: str, err: bool = False) -> None:
+        if not err:
+            raise BrokenPipeError(errno.EPIPE, "Broken pipe")
+        print(text, file=sys.stderr)
+
+    monkeypatch.setattr(click, "echo", echo)
+    result = command("audit", "list")
+
+    assert (result.exit_code, result.output) == (1, "")
 
 
 def test_an_intact_log_is_verified_and_its_last_seal_printed(command: Command, settings: Settings) -> None:
