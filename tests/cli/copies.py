@@ -1,4 +1,4 @@
-"""Runs `copy` as an operator does."""
+"""Runs `copy` as an operator does, whose settings name the database that is copied."""
 
 from click.testing import CliRunner, Result
 from sqlmodel import SQLModel
@@ -9,7 +9,7 @@ EVERY_TABLE = sorted(SQLModel.metadata.tables)
 
 
 def copy(source: str, target: str) -> Result:
-    return run("copy", "--from", source, "--to", target)
+    return run("copy", "--from", source, "--to", target, database_url=source)
 
 
 def run(*words: str, **changed: str) -> Result:
