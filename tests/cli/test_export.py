@@ -346,9 +346,12 @@ def test_a_pipe_receives_the_export_and_is_not_replaced(command: Command, tmp_pa
 
 @starting_with(a_world)
 @pytest.mark.sqlite_only
-def test_an_export_whose_last_bytes_find_no_space_replaces_nothing(
-    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("length", [1, 100_000], ids=["at the end", "while rows are read"])
+def test_an_export_that_finds_no_space_replaces_nothing(
+    command: Command, settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, length: int
 ) -> None:
+    raw.run(settings.database, f"UPDATE session SET description = '{'x' * length}'")
+
     def on_full_disk(suffix: str, prefix: str, folder: Path) -> tuple[int, str]:
         path = folder / f"{prefix}{suffix}"
         path.touch()
@@ -359,7 +362,7 @@ def test_an_export_whose_last_bytes_find_no_space_replaces_nothing(
     file.write_text("an older export")
     names = {one.name for one in tmp_path.iterdir()}
 
-    rejected = command("export", "--id", "2", "--format", "json", "--output", str(file))
+    rejected = command("export", "--id", "1", "--format", "json", "--output", str(file))
 
     assert_rejected(rejected, f"{file} cannot be written: No space left on device")
     assert file.read_text() == "an older export"
