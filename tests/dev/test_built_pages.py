@@ -190,7 +190,7 @@ def test_a_failing_npm_is_reported_and_the_previous_build_stays(
     ("script", "message"),
     [
         (
-            "echo npm warn old; for n in 1 2 3 4 5 6 7; do echo npm error $n; done; exit 1",
+            "echo npm warn old; for n in 1 2 3 4 5 6 7; do echo npm error $n; done >&2; exit 1",
             "\n".join([building.NO_PACKAGES, *(f"npm error {n}" for n in range(1, 7))]),
         ),
         ("exit 0", "the build has no readable manifest.json"),

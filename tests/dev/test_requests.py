@@ -180,6 +180,18 @@ def test_each_request_is_listed_with_the_operation_that_it_ran(demo: Gateway) ->
     assert listed[2][3].isdigit()
 
 
+def test_a_request_that_the_rate_limit_rejects_is_listed_with_its_cost(demo: Gateway) -> None:
+    limited = demo.settings.model_copy(update={"rate_limit": 1})
+    with opened(create_app(limited, clock=lambda: NOW)) as client:
+        gateway = Gateway(client, limited)
+        for _ in range(2):
+            caregiver(gateway).post_graphql("{ viewer { role } }")
+        rejected, accepted = (line[2:4] for line in rows(gateway))
+
+    assert (accepted[0], rejected[0]) == ("200", "429")
+    assert rejected[1] == accepted[1] != ""
+
+
 def test_a_list_of_a_legacy_path_costs_as_much_as_its_page_is_long(demo: Gateway) -> None:
     for size in (1, 20, 100):
         caregiver(demo).get(f"{ASSIGNMENTS}?time-state=RUNNING&size={size}")

@@ -170,6 +170,15 @@ def test_a_deprecation_without_a_page_about_it_has_no_link(settings: Settings) -
     assert short.endswith(f"\n{notice}\n")
 
 
+def test_a_page_about_a_deprecation_without_a_date_is_not_linked(settings: Settings) -> None:
+    with service(settings, legacy_notice="https://example.test/leaving") as gateway:
+        page = page_of(gateway).text
+        short = gateway.as_anonymous().get("/").text
+
+    assert "https://example.test/leaving" not in page + short
+    assert "<strong></strong>" not in page
+
+
 # --- HTTP and HTML -------------------------------------------------------------------------------
 
 
