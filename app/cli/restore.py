@@ -26,6 +26,7 @@ from app.cli.common import (
     settings_or_warn,
 )
 from app.db.admin.backup import (
+    LOG_SUFFIXES,
     check_backup,
     is_later,
     locked_database,
@@ -202,8 +203,9 @@ def restore(file: Path, lists: tuple[TextIO, ...]) -> None:
     print_again(again)
     if not later:
         click.echo("accounts disabled since the list may be enabled: check `care-gateway account list`")
-    if aside.exists():
-        click.echo(f"the replaced database was kept as {aside}; remove it as you would a backup")
+    names = [aside, *(aside.with_name(aside.name + suffix) for suffix in LOG_SUFFIXES)]
+    if kept := next((each for each in names if each.exists()), None):  # perhaps its log only
+        click.echo(f"the replaced database was kept as {kept}; remove it as you would a backup")
 
 
 def prepare(settings: Settings, part: Path, tombstones: Tombstones, now: datetime) -> Again:

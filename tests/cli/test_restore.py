@@ -417,9 +417,12 @@ def test_the_write_ahead_log_of_a_missing_database_is_not_applied_to_the_restore
     path.unlink()
     Path(f"{path}-wal").write_bytes(log)
 
-    assert command("restore", str(file), "--erased", str(no_ids)).exit_code == 0
+    result = command("restore", str(file), "--erased", str(no_ids))
 
-    assert [name.endswith("Z-wal") for name, content in files(settings).items() if content == log] == [True]
+    [kept] = [path.with_name(name) for name, content in files(settings).items() if content == log]
+    notice = f"the replaced database was kept as {kept}; remove it as you would a backup"
+    assert (result.exit_code, result.stdout.splitlines()[-1]) == (0, notice)
+    assert kept.name.endswith("Z-wal")
     assert raw.run(settings.database, "SELECT name FROM client WHERE id = 1") == [("Zoë Client 1",)]
 
 
