@@ -332,6 +332,22 @@ def test_a_missing_permission_is_reported_and_rejected_by_serve(
 
 
 @ON_SQLITE
+def test_all_problems_with_permissions_are_reported_at_once(
+    diagnose: Diagnose, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = path_of(settings)
+    path.chmod(0o644)
+    deny(monkeypatch, path, os.W_OK)
+    deny(monkeypatch, path.parent, os.W_OK)
+
+    assert diagnose("files") == [
+        ("failed", f"other users may read {path}"),
+        ("failed", f"this user may not write {path}"),
+        ("failed", f"this user may not write the folder {path.parent}"),
+    ]
+
+
+@ON_SQLITE
 @pytest.mark.parametrize("suffix", ["-wal", "-shm"])
 @pytest.mark.parametrize(("mode", "verb"), [(os.R_OK, "read"), (os.W_OK, "write")])
 def test_a_log_that_this_user_may_not_use_is_reported(
@@ -496,8 +512,11 @@ def test_a_count_that_was_limited_is_a_minimum() -> None:
 
 
 @pytest.mark.sqlite_only
-def test_failed_deliveries_are_reported(diagnose: Diagnose, settings: Settings) -> None:
+def test_failed_deliveries_are_reported_also_without_a_dispatcher(
+    diagnose: Diagnose, settings: Settings
+) -> None:
     load(settings.database, a_world())
+    run_write(settings.database, recording(records(1, moment=LONG_AGO)))
     for event, state, attempts in ((901, "DEAD", 11), (902, "WAITING", 3), (903, "WAITING", 0)):
         raw.run(
             settings.database,
@@ -512,6 +531,7 @@ def test_failed_deliveries_are_reported(diagnose: Diagnose, settings: Settings) 
         ("failed", "1 delivery is dead: all attempts failed"),
         ("warning", "1 delivery failed and will be retried"),
     ]
+    assert diagnose("dispatcher") == [("failed", "no dispatcher seems to run: 1 audit record has no seal")]
 
 
 def test_the_newest_seal_of_the_audit_log_is_verified(
