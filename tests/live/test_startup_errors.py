@@ -182,14 +182,15 @@ def test_a_port_in_use_is_reported_in_one_sentence(production: dict[str, str]) -
 def test_a_metrics_port_in_use_is_reported_with_its_setting(production: dict[str, str]) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
-        started = [start(command, **production, metrics_port=port) for command in ("serve", "worker")]
+        commands = (["serve"], ["serve", "--workers", "2"], ["worker"])
+        started = [start(*words, **production, metrics_port=port) for words in commands]
         results = [(*one.communicate(timeout=PATIENCE), one.returncode) for one in started]
 
     sentence = (
         f"care-gateway: cannot listen on 127.0.0.1, port {port}: Address already in use (for metrics); "
         "set CARE_METRICS_PORT to another port\n"
     )
-    assert results == [("", sentence, 2)] * 2
+    assert results == [("", sentence, 2)] * 3
 
 
 def test_a_metrics_port_that_is_the_port_of_the_service_is_rejected(production: dict[str, str]) -> None:
