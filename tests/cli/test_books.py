@@ -141,6 +141,7 @@ def test_the_names_of_a_book_and_its_module_control_no_terminal(
 def test_books_and_modules_are_added_with_new_or_given_ids(
     command: Command, settings: Settings, tmp_path: Path
 ) -> None:
+    """A module and a book can have the same id."""
     catalogue(settings)
 
     result = imported(
@@ -148,21 +149,21 @@ def test_books_and_modules_are_added_with_new_or_given_ids(
         tmp_path,
         {"kind": "book", "moduleId": 1, "name": "Without a number"},
         {"kind": "module", "name": "Without a number too"},
-        {"kind": "module", "id": 40, "name": "Dreams"},
-        {"kind": "book", "id": 6, "moduleId": 40, "name": "Numbered"},
-        {"kind": "book", "moduleId": 40, "name": "And one more"},
+        {"kind": "module", "id": 6, "name": "Dreams"},
+        {"kind": "book", "id": 6, "moduleId": 6, "name": "Numbered"},
+        {"kind": "book", "moduleId": 6, "name": "And one more"},
     )
 
     assert result.splitlines() == [
         "added\tbook\t7\tWithout a number",
-        "added\tmodule\t41\tWithout a number too",
-        "added\tmodule\t40\tDreams",
+        "added\tmodule\t7\tWithout a number too",
+        "added\tmodule\t6\tDreams",
         "added\tbook\t6\tNumbered",
         "added\tbook\t8\tAnd one more",
     ]
-    assert listed(command, "--module", "40") == [
-        "8\tAnd one more\t40 Dreams\t-\t-",
-        "6\tNumbered\t40 Dreams\t-\t-",
+    assert listed(command, "--module", "6") == [
+        "8\tAnd one more\t6 Dreams\t-\t-",
+        "6\tNumbered\t6 Dreams\t-\t-",
     ]
 
 

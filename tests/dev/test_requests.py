@@ -263,6 +263,15 @@ def test_a_listed_document_is_shown_up_to_a_limit_and_kept_up_to_another(more: i
     assert cells == [(*begin, "" if more else "</a>"), ("b" * SHOWN, "…" * more, "</a>")]
 
 
+def test_the_document_of_a_request_with_long_variables_is_shown_without_a_link() -> None:
+    recent, request = RecentRequests(lambda: NOW, most=1), RecentRequest(NOW, "POST", "/", role="client")
+    sent = GraphQLRequest("{ viewer { role } }", {"text": "x" * MAX_DOCUMENT}, None, None)
+    finish(request, {"path": "/", "state": {"request": sent}}, 200)
+    recent.requests.append(request)
+
+    assert "<td><code>{ viewer { role } }</code></td>" in recent.page()
+
+
 def test_a_page_and_the_document_in_a_query_string_are_not_listed(demo: Gateway) -> None:
     caregiver(demo).get("/graphql", headers=BROWSER)
     caregiver(demo).get("/graphql", params={"query": "{ viewer { role } }"})
