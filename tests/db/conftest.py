@@ -11,7 +11,7 @@ from app.db.drivers.factory import open_database
 from app.db.drivers.interface import Database
 from app.db.sql import Steps
 from tests.conftest import fresh_database
-from tests.db.random_world import PlainWorld, plain_world, put_random_world
+from tests.db.random_world import PlainWorld, plain_world, put_random_world, scatter
 
 Result = TypeVar("Result")
 
@@ -40,6 +40,8 @@ def world(
 ) -> Iterator[OpenWorld]:
     with fresh_database(kind, migrated, request, tmp_path_factory.mktemp("world") / "care.db") as url:
         put_random_world(url, is_damaged=kind != "citus", is_moved=kind != "citus")
+        if kind == "postgresql":
+            scatter(url)
         yield from opened(url, kind)
 
 

@@ -115,6 +115,16 @@ ORDERS = (
 )
 
 
+def scatter(url: str) -> None:
+    """Makes PostgreSQL store the rows in an order that is neither that of their ids nor the reverse."""
+    moved = [
+        f"WITH moved AS (DELETE FROM {table} RETURNING *)"
+        f" INSERT INTO {table} SELECT * FROM moved ORDER BY md5(CAST(id AS text))"
+        for table in map(name_of, ENTITIES)
+    ]
+    raw.run(url, "SET session_replication_role = replica", *moved, "ANALYZE")
+
+
 def damages(rng: Random) -> Iterator[str]:
     """Rows of one relationship below a row of another: no read may return them."""
     most = {"assignment": ASSIGNMENTS, "answer_set": ANSWER_SETS, "reminder": 60, "feedback": 30}

@@ -1,22 +1,32 @@
 """For every selection the planned reads return what the simple reader returns, also for inconsistent rows."""
 
+from collections.abc import Iterator
+
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 
+from app.care.assignments import DUE_SOONEST
+from app.care.sessions import ORDERS as ORDERS_OF_SESSIONS
 from app.db.reader import document, levels, plan_cache
 from app.db.reader.entities import ENTITIES
 from app.db.reader.plan_cache import PlanCache
 from app.db.reader.plans import JOINS_PER_STATEMENT
 from app.db.reader.reads import CountedBy, Row, get_rows, list_rows
-from app.db.reader.selection import AccessScope, Link, PageRequest, Selection
+from app.db.reader.selection import AccessScope, Link, Order, PageRequest, Selection
 from app.db.tables import AnswerSet, Assignment, Book, Client, Feedback, Module, Reminder, Session, Table
-from tests.db.conftest import OpenWorld
+from tests.db.conftest import OpenWorld, opened
 from tests.db.random_world import ASSIGNMENTS, CAREGIVERS
 from tests.db.selections import ReadRequest, read_requests
 from tests.db.simple_reader import SimpleReader, as_plain, typed
 from tests.factories import NOW
 
 ALL = PageRequest(first=ASSIGNMENTS)
+IDS = Selection(frozenset({"id"}))
+ORDERS: dict[Table, tuple[Order | None, ...]] = {
+    **dict.fromkeys((Client, Book, AnswerSet, Feedback, Reminder), (None,)),
+    Session: (None, *ORDERS_OF_SESSIONS.values()),
+    Assignment: (None, DUE_SOONEST),
+}
 VIEWERS = {"caregiver": AccessScope(NOW, caregiver=1), "client": AccessScope(NOW, client=2)}
 
 # They share a world, because they only read it.
@@ -109,6 +119,38 @@ def test_linked_rows_are_in_the_order_of_their_link(
 
     expected = SimpleReader(world.plain, access).list_rows(table, ALL, lambda _: True, selection)
     assert typed(as_plain(page, selection)) == typed(expected)
+
+
+@pytest.fixture(scope="module")
+def merging(world: OpenWorld) -> Iterator[OpenWorld]:
+    """PostgreSQL sorts rows to join them, so that not even those of a page keep their order."""
+    yield from opened(f"{world.url}?enable_nestloop=off&enable_hashjoin=off", world.kind)
+
+
+@pytest.mark.parametrize("kind", ["postgresql"], indirect=True)
+@pytest.mark.parametrize("access", [AccessScope(NOW, 4), *(AccessScope(NOW, client=n) for n in (1, 2))])
+@pytest.mark.parametrize("table", ORDERS)
+def test_rows_are_in_their_order_in_whichever_order_postgresql_stores_them(
+    merging: OpenWorld, access: AccessScope, table: Table
+) -> None:
+    """Lists, rows by id, linked rows and their pages; several rows share a moment."""
+    reader, selection, ids = SimpleReader(merging.plain, access), with_links(table), list(range(ASSIGNMENTS))
+
+    rows = merging.read(get_rows(table, access, ids, selection))
+
+    assert as_plain(rows, selection) == reader.get_rows(table, ids, selection)
+    for request in [PageRequest(first, order=order) for order in ORDERS[table] for first in (3, ASSIGNMENTS)]:
+        page = merging.read(list_rows(table, access, request, selection))
+        assert as_plain(page, selection) == reader.list_rows(table, request, lambda _: True, selection)
+
+
+def with_links(table: Table) -> Selection:
+    """All linked rows, and the first assignments in each order, with their books."""
+    links = [Link(name, IDS) for name in ENTITIES[table].links]
+    with_books = Selection(IDS.columns, (Link("book", IDS),))
+    for order in ORDERS[Assignment] if "assignments" in ENTITIES[table].links else ():
+        links.append(Link("assignments", with_books, PageRequest(5, order=order, key=str(order))))
+    return Selection(IDS.columns, tuple(links))
 
 
 @pytest.mark.parametrize("first", [2, ASSIGNMENTS])
