@@ -52,3 +52,17 @@ def test_an_assignment_that_was_changed_by_sql_is_reported_by_its_session(databa
         Difference(1, "completed_assignment_count", 1, 0),
         Difference(1, "last_assignment_score", 70, None),
     ]
+
+
+def test_the_last_score_is_that_of_the_newest_homework_in_whichever_order_it_is_stored(
+    database_url: str,
+) -> None:
+    """PostgreSQL stores a changed row behind the others."""
+    raw.run(database_url, "UPDATE assignment SET status = 'COMPLETE', score = 90 WHERE id = 2")
+
+    found = run_read(database_url, differences())
+
+    assert found == [
+        Difference(1, "completed_assignment_count", 1, 2),
+        Difference(1, "last_assignment_score", 70, 90),
+    ]
