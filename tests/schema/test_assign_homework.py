@@ -5,15 +5,18 @@ every assignment, past ones SKIPPED; the session's counters and the event are wr
 transaction.
 """
 
+from itertools import product
 from typing import Any
 
 import pytest
 
 from app.db.session_counters import differences
 from app.db.tables import Assignment, Event, Reminder
-from tests.callers import Gateway, run_read
+from app.main import create_app
+from app.settings import Settings
+from tests.callers import Gateway, opened, run_read
 from tests.db import raw
-from tests.factories import a_world, starting_with
+from tests.factories import NOW, a_world, starting_with
 from tests.schema.worlds import count, global_id, refusal, stored
 
 pytestmark = starting_with(a_world)
@@ -267,3 +270,25 @@ def test_every_book_is_marked_as_assigned_also_beside_one_that_is(gateway: Gatew
 
     marked = raw.run(gateway.settings.database, "SELECT id FROM book WHERE is_assigned ORDER BY id")
     assert marked == [(1,), (3,)]
+
+
+@pytest.mark.parametrize("kind", ["postgresql"], indirect=True)
+@pytest.mark.parametrize("most_rows", [0, 20])
+def test_the_order_is_that_of_the_input_in_whichever_order_postgresql_joins_its_lists(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch, most_rows: int
+) -> None:
+    """In one statement, and in a transaction. PostgreSQL sorts rows to join them."""
+    monkeypatch.setattr("app.care.homework.MAX_FAST_PATH_ROWS", most_rows)
+    days = [27, 22]
+    dates = [f"2026-11-{day}T09:00:00Z" for day in days]
+    url = f"{settings.database}?enable_nestloop=off&enable_hashjoin=off"
+    joining = settings.model_copy(update={"database_url": url})
+
+    with opened(create_app(joining, lambda: NOW)) as client:
+        given = homework(bookIds=["3", "1", "2"], remindDates=dates)
+        Gateway(client, joining).as_caregiver(1).data(ASSIGN, input=given)
+
+    added = "SELECT book_id FROM assignment WHERE id > 5 ORDER BY id"
+    planned = "SELECT assignment_id, extract(day FROM remind_date) FROM reminder WHERE id > 1 ORDER BY id"
+    assert raw.run(settings.database, added) == [(3,), (1,), (2,)]
+    assert raw.run(settings.database, planned) == list(product((6, 7, 8), days))
