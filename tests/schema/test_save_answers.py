@@ -25,6 +25,7 @@ from tests.answers import (
 )
 from tests.callers import Gateway
 from tests.database_rows import added, stored
+from tests.db import raw
 from tests.factories import NOW, an_answer_set, an_assignment
 from tests.rest_compat.legacy import ASSIGNMENTS
 from tests.schema.worlds import global_id
@@ -84,6 +85,17 @@ def test_a_saved_draft_replaces_the_previous_one(world: Gateway) -> None:
     assert events_since(world, before) == [saved, saved]
     others = ("session", "assignment", "reminder", "feedback")
     assert {name: after[name] for name in others} == {name: before[name] for name in others}
+
+
+def test_the_answers_are_in_the_order_of_the_book_in_whichever_order_its_questions_are_stored(
+    world: Gateway,
+) -> None:
+    """The ids of the questions have another order too."""
+    raw.run(world.settings.database, "UPDATE question SET position = 99 - position")
+
+    draft = save(world.as_client(1), TEST, {6: "7.5", 4: "Better", 9: "3"})["draft"]
+
+    assert [each["questionId"] for each in draft["answers"]] == [global_id("Question", n) for n in (9, 6, 4)]
 
 
 @pytest.mark.sqlite_only
