@@ -6,9 +6,11 @@ import os
 import pytest
 from click.testing import CliRunner
 
+from app.care.own_data import DataFormat, exporting
 from app.cli import main
 from tests.answers import SUBMITTED, TEST, a_world_to_answer_in, save
-from tests.callers import Gateway
+from tests.callers import Gateway, run_read
+from tests.db.random_world import put_random_world, scatter
 from tests.factories import starting_with
 from tests.lifecycle import load_one_client
 from tests.schema.worlds import refusal
@@ -109,3 +111,16 @@ def test_an_unknown_format_is_rejected(lived: Gateway, format: str) -> None:
 
     (error,) = response.json()["errors"]
     assert "Value does not exist in 'DataFormat' enum" in error["message"]
+
+
+@pytest.mark.parametrize("kind", ["postgresql"], indirect=True)
+def test_the_document_is_the_same_in_whichever_order_postgresql_stores_the_rows(database_url: str) -> None:
+    put_random_world(database_url, is_damaged=False)
+    documents: list[list[str]] = [[], []]
+    run_read(database_url, exporting(1, DataFormat.JSON, documents[0].append))
+
+    scatter(database_url)
+
+    merging = f"{database_url}?enable_nestloop=off&enable_hashjoin=off"
+    run_read(merging, exporting(1, DataFormat.JSON, documents[1].append))
+    assert documents[0] == documents[1]
