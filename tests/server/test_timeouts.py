@@ -21,14 +21,14 @@ from app.settings import Environment, Settings
 UNSENT = 10 * MIN_PROGRESS
 
 
-def sending(unsent: int) -> Any:
+def sending(unsent: int, phase: Any = RESPONSE) -> Any:
     """A connection with so many bytes in its write buffer since the moment 0."""
     one: Any = object.__new__(TimedProtocol)
     one.clock = one.size = 0
     one.now = lambda: one.clock
     one.transport = SimpleNamespace(get_write_buffer_size=lambda: one.size)
-    one.timeout, one.timeout_keep_alive, one.phase = 15, 5, RESPONSE
-    one.unsent = one.unsent_since = 0
+    one.timeout, one.timeout_keep_alive, one.phase = 15, 5, phase
+    one.unsent = one.unsent_since = one.phase_since = 0
     one.flow = SimpleNamespace(pause_writing=lambda: None, read_paused=False)
     one.size = unsent
     one.pause_writing()
@@ -48,8 +48,9 @@ def test_a_client_that_reads_nothing_has_the_timeout() -> None:
     assert ends_at(sending(UNSENT)) == 15
 
 
-def test_a_client_that_reads_enough_has_it_again() -> None:
-    one = sending(UNSENT)
+@pytest.mark.parametrize("phase", [RESPONSE, IDLE], ids=["streamed", "written as a whole"])
+def test_a_client_that_reads_enough_has_it_again(phase: Any) -> None:
+    one = sending(UNSENT, phase)
 
     assert ends_at(one, *([0] * 9 + [MIN_PROGRESS]) * 4) == 40 + 15
 
