@@ -49,7 +49,7 @@ def check(command: Command, database_url: str) -> Callable[..., Any]:
 
 @pytest.mark.parametrize(
     "written",
-    ["{}", "{}\n", "bearer {}", "Bearer   {}\n", "Authorization: bearer {}\r\n", "authorization:{}"],
+    ["{}", "{}\n", "bearer {}", "BEARER   {}\n", "Authorization: bearer {}\r\n", "authorization:{}"],
 )
 def test_a_valid_token_is_accepted(check: Callable[..., Any], written: str) -> None:
     result = check(written.replace("{}", signed(caregiver())))

@@ -304,6 +304,7 @@ def test_plans_that_are_used_stay_when_many_others_are_used_once(
     for columns in SUBSETS[:60]:
         read_on(of_kind, with_pages(columns))
         assert read_on(of_kind, often if is_prepared else selection()) is statement
+    assert cache.weight == sum(plan.weight for plan in cache.plans.values())
 
 
 @of_each_kind

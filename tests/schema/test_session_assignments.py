@@ -54,7 +54,8 @@ def test_the_same_alias_on_differently_aliased_sessions(standing: Gateway) -> No
         page: sessions(timeState: RUNNING) { nodes {
             legacyId list: assignments(status: COMPLETE) { totalCount nodes { legacyId } } } }
         other: sessions(timeState: COMPLETED) { nodes {
-            list: assignments(first: 2) { nodes { legacyId } } } } }"""
+            list: assignments(first: 2) { nodes { legacyId } }
+            none: assignments(status: PENDING) { totalCount } } } }"""
 
     response = standing.as_caregiver(1).data(query)
 
@@ -67,7 +68,7 @@ def test_the_same_alias_on_differently_aliased_sessions(standing: Gateway) -> No
                 {"legacyId": "1", "list": {"totalCount": 2, **nodes(7, 1)}},
             ]
         },
-        "other": {"nodes": [{"list": nodes(3)}]},
+        "other": {"nodes": [{"list": nodes(3), "none": {"totalCount": 0}}]},
     }
 
 
