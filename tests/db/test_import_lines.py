@@ -69,7 +69,8 @@ Case = tuple[Any, str]  # the line, and the beginning of the message
 def stored() -> ImportRows:
     collected = ImportRows()
     draft = an_answer_set(9, assignment=4, saveType="DRAFT")
-    for line in lines([*a_world(), a_complete_assignment(UNANSWERED), draft]):
+    blank = a_client(UNANSWERED, opptId="")
+    for line in lines([*a_world(), a_complete_assignment(UNANSWERED), draft, blank]):
         collected.add_line(line)
     return collected
 
@@ -291,6 +292,7 @@ RELATED: list[tuple[Record, str]] = [
     (a_caregiver(NEW, userName="caregiver-1"), "userName: exists already"),
     (a_client(NEW, userName="client-2"), "userName: exists already"),
     (a_client(NEW, opptId="OPPT-2"), "opptId: exists already"),
+    (a_client(NEW, opptId=""), "opptId: exists already"),
     (a_client(NEW, opptId="erased-1"), "opptId: can only be that of an erased client"),
     (a_book(NEW, moduleId=77), "moduleId: 77 does not exist before this line"),
     (a_session(NEW, caregiver=77), "caregiverId: 77 does not exist before this line"),

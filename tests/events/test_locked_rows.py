@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from app.db.moments import moment_as_text
 from app.db.sql import Steps
 from app.events.deliveries import counting_attempts
 from app.events.outbox import queueing_deliveries, reminding
@@ -105,6 +106,14 @@ def test_a_row_that_another_process_has_taken_since_stays_as_it_is(waiting: Care
     mine = run_write(url, take_both())
 
     assert (len(mine), waiting.rows(rows)) == (1, taken)
+
+
+def test_a_reminder_that_a_change_has_moved_since_waits_for_its_new_moment(waiting: Care) -> None:
+    url = waiting.settings.database
+    waiting.rows(f"UPDATE reminder SET remind_date = '{moment_as_text(LATER)}' WHERE id = 2")
+
+    assert (run_write(url, reminding(NOW, 1, [2])), waiting.reminders()[2]) == ([], "SCHEDULED")
+    assert run_write(url, reminding(LATER, 1, [2])) == [2]
 
 
 @pytest.mark.parametrize("take", TAKING.values(), ids=list(TAKING))
