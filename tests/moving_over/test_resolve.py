@@ -291,11 +291,16 @@ def test_a_submission_of_the_old_service_follows_all_submissions_here(pair: Pair
     assert without_ids(shown(rows_of(pair.new), KEY)) == without_ids(shown(rows_of(pair.old), KEY))
 
 
-def test_new_homework_whose_submission_has_a_taken_id_is_added_when_it_is_decided(pair: Pair) -> None:
-    """Submission 1 is of assignment 2 here, and of new homework in the old service."""
+@pytest.mark.parametrize("number", [1, 18])
+def test_new_homework_whose_submission_has_a_taken_id_is_added_when_it_is_decided(
+    pair: Pair, number: int
+) -> None:
+    """The submission is of assignment 2 here, and of new homework in the old service, perhaps with its id."""
     pair.import_first()
     on(pair, "new", partial(submitting("0"), number=2))
     on(pair, "old", partial(assigning, number=1), partial(submitting("1"), number=18))
+    for url in (pair.new, pair.old):
+        raw.run(url, f"UPDATE answer_set SET id = {number}")
     recording, before = pair.record(), rows_of(pair.new)
 
     updated, unchanged = pair.run("import", recording, "--update"), rows_of(pair.new)
