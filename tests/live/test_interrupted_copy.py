@@ -27,7 +27,10 @@ WAITS = (
     f" $$ BEGIN PERFORM pg_advisory_xact_lock({LOCK}); RETURN NULL; END $$",
     "CREATE TRIGGER wait BEFORE INSERT ON reminder FOR EACH STATEMENT EXECUTE FUNCTION wait()",
 )
-WAITING = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
+WAITING = (
+    "SELECT count(*) FROM pg_locks JOIN pg_database ON pg_database.oid = database"
+    " WHERE datname = current_database() AND locktype = 'advisory' AND NOT granted"
+)
 OTHERS = (
     "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
 )
@@ -50,31 +53,32 @@ def target(request: pytest.FixtureRequest, migrated_postgresql: str, tmp_path: P
 def test_an_interrupted_copy_leaves_nothing_and_can_be_repeated(
     source: str, target: str, number: signal.Signals, code: int
 ) -> None:
-    words = ("copy", "--from", source, "--to", target)
     raw.run(target, *WAITS)
 
-    ended, rows = asyncio.run(interrupted(target, start(*words), number))
+    ended, rows = asyncio.run(interrupted(source, target, number))
     raw.run(target, "DROP TRIGGER wait ON reminder")
-    again = run(*words)
+    again = run("copy", "--from", source, "--to", target)
 
     assert (ended, rows) == (code, 0)
     assert (again.returncode, again.stderr) == (0, "")
     assert raw.run(target, COUNT) == raw.run(source, COUNT)
 
 
-async def interrupted(target: str, copy: Process, number: signal.Signals) -> tuple[int, int]:
-    """Interrupts the copy in the middle. Returns its exit code and the number of sessions in the target."""
-    try:
-        async with copies_waiting(target, copy) as connection:
+async def interrupted(source: str, target: str, number: signal.Signals) -> tuple[int, int]:
+    """Interrupts a copy in the middle. Returns its exit code and the number of sessions in the target."""
+    async with locked(target) as connection:
+        copy = start("copy", "--from", source, "--to", target)
+        try:
+            await until_waiting(connection, copy)
             copy.send_signal(number)
             code = await asyncio.to_thread(copy.wait)
             await connection.execute(f"SELECT pg_advisory_unlock({LOCK})")
             while await connection.fetchval(OTHERS):
                 pass
             return code, await connection.fetchval(COUNT)
-    finally:
-        copy.kill()
-        copy.communicate()
+        finally:
+            copy.kill()
+            copy.communicate()
 
 
 def test_a_second_copy_waits_for_the_first_and_is_rejected(source: str, target: str, tmp_path: Path) -> None:
@@ -90,9 +94,11 @@ def test_a_second_copy_waits_for_the_first_and_is_rejected(source: str, target: 
 
 async def concurrent(target: str, sources: list[str]) -> list[tuple[int, str]]:
     """The exit code and the errors of each copy. The first one begins before the others."""
-    copies = [start("copy", "--from", sources[0], "--to", target)]
+    copies: list[Process] = []
     try:
-        async with copies_waiting(target, copies[0]) as connection:
+        async with locked(target) as connection:
+            copies.append(start("copy", "--from", sources[0], "--to", target))
+            await until_waiting(connection, copies[0])
             copies += [start("copy", "--from", source, "--to", target) for source in sources[1:]]
             while await connection.fetchval(BLOCKED) < len(copies):
                 assert copies[-1].poll() is None, copies[-1].communicate()
@@ -104,16 +110,19 @@ async def concurrent(target: str, sources: list[str]) -> list[tuple[int, str]]:
 
 
 @asynccontextmanager
-async def copies_waiting(target: str, copy: Process) -> AsyncIterator[Any]:
-    """The copy waits in the middle until the end of the block."""
+async def locked(target: str) -> AsyncIterator[Any]:
+    """A copy that begins in the block waits in the middle until its end."""
     import asyncpg
 
     connection = await asyncpg.connect(target)
     try:
         async with asyncio.timeout(PATIENCE):
             await connection.execute(f"SELECT pg_advisory_lock({LOCK})")
-            while not await connection.fetchval(WAITING):
-                assert copy.poll() is None, copy.communicate()
             yield connection
     finally:
         await connection.close()
+
+
+async def until_waiting(connection: Any, copy: Process) -> None:
+    while not await connection.fetchval(WAITING):
+        assert copy.poll() is None, copy.communicate()
