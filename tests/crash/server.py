@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Timer
 
 from tests.db import raw
 from tests.live.processes import PATIENCE
@@ -69,12 +70,17 @@ class Server:
         os.kill(self.process_id, signal.SIGKILL)
         self.stop()
 
-    def pause(self) -> None:
+    @contextmanager
+    def paused(self) -> Iterator[None]:
         """Stops every process of the server, as if its disk hung. The kernel still acknowledges packets."""
+        resuming = Timer(PATIENCE, self.send, [signal.SIGCONT])  # a caller that waits for it waits no longer
+        resuming.start()
         self.send(signal.SIGSTOP)
-
-    def resume(self) -> None:
-        self.send(signal.SIGCONT)
+        try:
+            yield
+        finally:
+            resuming.cancel()
+            self.send(signal.SIGCONT)
 
     def send(self, number: int) -> None:
         for process in [self.process_id, *children_of(self.process_id)]:

@@ -60,10 +60,9 @@ def test_no_process_stays_at_a_primary_that_was_replaced_while_it_hung(seconds: 
             ]
             while not all(seen):
                 await asyncio.sleep(0)
-            old.pause()
-            await asyncio.to_thread(new.run, "pg_ctl", "promote", "--pgdata=data")
-            await asyncio.sleep(seconds)
-            old.resume()
+            with old.paused():
+                await asyncio.to_thread(new.run, "pg_ctl", "promote", "--pgdata=data")
+                await asyncio.sleep(seconds)
             found = []
             for number, db in enumerate(processes):
                 await until_written(db, f"of {number}")
@@ -98,11 +97,10 @@ def test_a_read_does_not_wait_for_a_server_that_hangs(caplog: pytest.LogCaptureF
 
         async def use(db: Any) -> int:
             await db.read(counting())
-            server.pause()
-            for operation in (db.read(counting()), db.write(adding("never"))):
-                with pytest.raises(DatabaseUnavailable):
-                    await operation
-            server.resume()
+            with server.paused():
+                for operation in (db.read(counting()), db.write(adding("never"))):
+                    with pytest.raises(DatabaseUnavailable):
+                        await operation
             while True:
                 with suppress(DatabaseUnavailable):
                     return int(await db.read(counting()))
@@ -118,11 +116,8 @@ def test_the_metrics_report_a_database_that_hangs(monkeypatch: pytest.MonkeyPatc
 
         async def use(db: Any) -> list[tuple[str, float]]:
             await db.read(counting())
-            server.pause()
-            try:
+            with server.paused():
                 found = await stored_metrics(MetricSources(url, db))
-            finally:
-                server.resume()
             return [(metric.name, metric.samples[0].value) for metric in found]
 
         assert with_database(url, use) == [("care_database_up", 0)]
