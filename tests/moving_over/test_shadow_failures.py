@@ -6,6 +6,7 @@ import ssl
 import sys
 from asyncio import StreamReader
 from collections.abc import Awaitable, Callable
+from typing import Any
 
 import h11
 import pytest
@@ -119,16 +120,31 @@ def test_an_old_service_that_accepts_no_connection_in_time_is_a_504() -> None:
     assert [(key[-1], number) for key, number in shadow.counts.of("answers")] == [("old failed", 1)]
 
 
-def test_the_old_service_over_tls_needs_a_trusted_certificate(tls: tuple[ssl.SSLContext, bool]) -> None:
+def test_the_old_service_over_tls_needs_a_trusted_certificate(
+    tls: tuple[ssl.SSLContext, bool], monkeypatch: pytest.MonkeyPatch
+) -> None:
     context, is_trusted = tls
+    connect, opened = asyncio.open_connection, list[asyncio.StreamWriter]()
     sent: list[Message] = []
+
+    async def noted(*address: Any, **options: Any) -> tuple[StreamReader, asyncio.StreamWriter]:
+        reader, writer = await connect(*address, **options)
+        opened.append(writer)
+        return reader, writer
 
     async def send(message: Message) -> None:
         sent.append(message)
 
+    async def pass_on(url: str) -> None:
+        await create_proxy(read_address(url), 30, idle_shadow())(
+            dict(SCOPE), receiving({"type": "http.request"}), send
+        )
+        for writer in opened:
+            await writer.wait_closed()  # TLS ends with messages of both sides
+
+    monkeypatch.setattr(asyncio, "open_connection", noted)
     with fake_service(lambda request: Response(), context) as url:
-        proxy = create_proxy(read_address(url), 30, idle_shadow())
-        asyncio.run(proxy(dict(SCOPE), receiving({"type": "http.request"}), send))
+        asyncio.run(pass_on(url))
 
     assert sent[0]["status"] == (200 if is_trusted else 502)
 
