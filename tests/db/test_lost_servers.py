@@ -4,7 +4,7 @@ import asyncio
 import socket
 from collections.abc import AsyncIterator, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager, closing
+from contextlib import asynccontextmanager
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -27,7 +27,6 @@ from tests.db import raw
 from tests.db.small_steps import adding, counting, modules, running, with_database
 from tests.patience import PATIENCE
 from tests.postgres import free_ports
-from tests.streams import serving
 
 pytestmark = pytest.mark.parametrize("kind", ["postgresql"], indirect=True)
 
@@ -59,13 +58,14 @@ def test_a_silent_first_host_is_skipped(database_url: str, monkeypatch: pytest.M
 def test_a_further_connection_leads_to_the_host_in_use_at_once(database_url: str) -> None:
     tries = []
 
-    async def close(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    def close(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         tries.append(writer)
         writer.close()
 
     async def use() -> int:
-        async with serving(close) as port:
-            primary = Primary(with_hosts(database_url, f"127.0.0.1:{port}", ""))
+        server = await asyncio.start_server(close, "127.0.0.1", 0)
+        async with server:
+            primary = Primary(with_hosts(database_url, f"127.0.0.1:{server.sockets[0].getsockname()[1]}", ""))
             for _ in range(3):
                 await (await primary.connect()).close()
         return len(tries)
@@ -293,11 +293,11 @@ async def reporting_a_standby(url: str) -> AsyncIterator[str]:
 
     async def relay(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         from_server, to_server = await asyncio.open_connection(host, port)
-        with closing(to_server):
-            await asyncio.gather(copy(reader, to_server), copy(from_server, writer))
+        await asyncio.gather(copy(reader, to_server), copy(from_server, writer))
 
-    async with serving(relay) as own_port:
-        yield with_hosts(url, f"127.0.0.1:{own_port}")
+    server = await asyncio.start_server(relay, "127.0.0.1", 0)
+    async with server:
+        yield with_hosts(url, f"127.0.0.1:{server.sockets[0].getsockname()[1]}")
 
 
 @pytest.mark.parametrize("parameter", ["", "?target_session_attrs=read-write"])
@@ -451,17 +451,18 @@ async def cutting_commits(url: str, is_forwarded: bool) -> AsyncIterator[str]:
             writer.close()
 
         responding = asyncio.create_task(respond())
-        with closing(to_server):
-            while received := await reader.read(65536):
-                if b"COMMIT" in received:
-                    is_cut.set()
-                    if not is_forwarded:
-                        break
-                to_server.write(received)
+        while received := await reader.read(65536):
+            if b"COMMIT" in received:
+                is_cut.set()
+                if not is_forwarded:
+                    break
+            to_server.write(received)
+        to_server.close()
         await responding
 
-    async with serving(relay) as own_port:
-        yield with_hosts(url, f"127.0.0.1:{own_port}")
+    server = await asyncio.start_server(relay, "127.0.0.1", 0)
+    async with server:
+        yield with_hosts(url, f"127.0.0.1:{server.sockets[0].getsockname()[1]}")
 
 
 @pytest.mark.parametrize("is_forwarded", [False, True], ids=["before the server", "after the server"])

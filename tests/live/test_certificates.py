@@ -12,7 +12,6 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 from app.db.drivers.factory import open_database
 from app.db.drivers.interface import DatabaseError
-from tests.streams import serving
 
 pytestmark = pytest.mark.live
 
@@ -46,7 +45,9 @@ async def refused(own: Path, trusted: Path) -> str:
         except OSError:  # the client has rejected the certificate
             writer.close()
 
-    async with serving(accept) as port:
+    server = await asyncio.start_server(accept, "127.0.0.1", 0)
+    async with server:
+        port = server.sockets[0].getsockname()[1]
         url = f"postgresql://care@127.0.0.1:{port}/care?sslmode=verify-full&sslrootcert={trusted}"
         with pytest.raises(DatabaseError) as error:
             await open_database(url)
