@@ -188,11 +188,10 @@ def applying(
 def finding_reopened(update: Update, recording: Recording) -> set[Key]:
     """The assignments that have submissions which are not here, and are equal otherwise."""
     known = update.rows.known["answer_set"].keys()
-    rows = {("assignment", number): row for number, row in recording.facts["assignment"].items()}
     return {
         key
-        for key, row in rows.items()
-        if update.base.get(key) == row["fingerprint"] and {*row["sets"]} - known
+        for number, row in recording.facts["assignment"].items()
+        if update.base.get(key := ("assignment", number)) == row["fingerprint"] and {*row["sets"]} - known
     }
 
 

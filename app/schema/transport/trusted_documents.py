@@ -42,7 +42,7 @@ class Documents:
         self.persisted: BoundedCache[str] = BoundedCache(MAX_PERSISTED_TEXT)  # hash -> text
         self.logged: set[str] = set()  # hashes of untrusted documents
         names = dict(named_operations(manifest.values()))
-        measured = {*list(dict.fromkeys(names.values()))[:MAX_NAMES]}
+        measured = set(list(dict.fromkeys(names.values()))[:MAX_NAMES])
         self.operation_names = {request: name for request, name in names.items() if name in measured}
 
     def metrics_name(self, request: GraphQLRequest) -> str:
