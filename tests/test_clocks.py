@@ -1,4 +1,4 @@
-"""Setting the wall clock of the machine changes no limit and no cache: they use clocks that nobody sets."""
+"""Limits and caches use monotonic clocks, so that a change of the system time does not affect them."""
 
 import time
 from collections.abc import Callable
@@ -32,5 +32,5 @@ CLOCKS: dict[str, Callable[[], float]] = {
 
 
 @pytest.mark.parametrize("clock", CLOCKS.values(), ids=CLOCKS)
-def test_limits_and_caches_do_not_use_the_wall_clock(clock: Callable[[], float]) -> None:
+def test_limits_and_caches_do_not_use_the_system_time(clock: Callable[[], float]) -> None:
     assert clock in (time.monotonic, time.perf_counter)

@@ -8,7 +8,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import orjson
 import pytest
 from sqlalchemy import text
 
@@ -139,31 +138,6 @@ def test_an_unexpected_error_outside_of_a_contract_is_a_500_and_is_left_to_the_l
 
     assert sent == [("http.response.start", 500), ("http.response.body", None)]
     assert sum(counters.requests[path, "GET", 500].counts) == before + 1
-
-
-@pytest.mark.sqlite_only
-def test_an_unexpected_error_in_a_stream_sends_no_second_response(
-    gateway: Gateway, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The server closes the connection, which shows the client that the stream is incomplete."""
-    gateway.import_records([a_caregiver(1)])
-    monkeypatch.setattr("app.schema.transport.event_stream.results_of", None)
-    sent: list[str] = []
-    body = orjson.dumps({"query": "subscription { assignmentChanged { id } }"})
-    messages = [{"type": "http.request", "body": body}]
-
-    async def receive() -> Any:
-        return messages.pop() if messages else await asyncio.Event().wait()
-
-    async def send(message: Any) -> None:
-        sent.append(message["type"])
-
-    scope = scope_of(gateway.as_caregiver(1), "POST", "/graphql", accept="text/event-stream")
-    assert gateway.client.portal is not None
-    with pytest.raises(TypeError):
-        gateway.client.portal.call(gateway.client.app, scope, receive, send)
-
-    assert sent == ["http.response.start"]
 
 
 @pytest.mark.sqlite_only

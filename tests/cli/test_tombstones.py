@@ -323,7 +323,7 @@ def test_lists_of_erased_clients_are_applied_and_audited(
 def test_of_two_lines_about_one_account_the_later_decision_is_applied(
     command: Command, settings: Settings, tmp_path: Path, are_apart: bool
 ) -> None:
-    """In two files, which may be put together."""
+    """The lines may be in one file or in several."""
     later = moment_as_text(NOW + HOUR)
     lines = (f"2\tdisabled\t{later}", f"2\tenabled\t{NOW_TEXT}", f"1\tdisabled\t{NOW_TEXT}")
     files = [tmp_path / (str(number) if are_apart else "all") for number in range(len(lines))]

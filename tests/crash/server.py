@@ -73,7 +73,7 @@ class Server:
     @contextmanager
     def paused(self) -> Iterator[None]:
         """Stops every process of the server, as if its disk hung. The kernel still acknowledges packets."""
-        resuming = Timer(PATIENCE, self.send, [signal.SIGCONT])  # a caller that waits for it waits no longer
+        resuming = Timer(PATIENCE, self.send, [signal.SIGCONT])  # a test that waits for it would hang
         resuming.start()
         self.send(signal.SIGSTOP)
         try:

@@ -291,7 +291,7 @@ def test_of_several_commits_that_wait_the_first_one_counts(database_url: str) ->
 
 def test_a_commit_that_waits_is_completed_although_its_request_is_cancelled(database_url: str) -> None:
     """asyncpg would cancel the statement, and PostgreSQL then does not wait for a standby. The commit may
-    still wait, so the next change asks for those that do."""
+    still wait for one, so the next change first reads which commits wait."""
     waiting = sql("INSERT INTO module (name) SELECT 'one' FROM pg_advisory_xact_lock_shared(7)")
     still_runs = (
         "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND query LIKE '%{}%'"

@@ -7,7 +7,7 @@ import re
 import signal
 import time
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -19,7 +19,7 @@ from tests.db import raw
 from tests.factories import a_world
 from tests.live.edge import Edge, homework
 from tests.live.killable import install
-from tests.live.processes import PATIENCE, serving, spawn, wait_for_log
+from tests.live.processes import PATIENCE, Process, serving, wait_for_log
 
 pytestmark = pytest.mark.live
 
@@ -73,20 +73,15 @@ def test_serve_restarts_a_worker_process_without_its_writer(tmp_path: Path, care
 
 
 def test_a_dispatcher_process_without_its_writer_exits_with_1(tmp_path: Path, care: dict[str, str]) -> None:
-    with (tmp_path / "log").open("w+") as output:
-        process = spawn(["worker"], "", care, output, install)
-        try:
-            wait_for_log(tmp_path / "log", "dispatching without a webhook", 1)
-            process.send_signal(signal.SIGUSR1)
-            wait_for_log(tmp_path / "log", "killed", 1)  # before that the writer completes its work
-            raw.run(care["database_url"], DUE_AGAIN)
-            code = process.wait(PATIENCE)
-        finally:
-            process.kill()
-            process.wait()
+    log = tmp_path / "log"
+    with dispatching(log, care) as process:
+        process.send_signal(signal.SIGUSR1)
+        wait_for_log(log, "killed", 1)  # before that the writer completes its work
+        raw.run(care["database_url"], DUE_AGAIN)
+        code = process.wait(PATIENCE)
 
     assert code == 1
-    assert ENDED in (tmp_path / "log").read_text()
+    assert ENDED in log.read_text()
 
 
 def test_a_hanging_process_exits_after_sigterm_with_the_stack_of_each_thread(
@@ -103,20 +98,28 @@ def test_a_hanging_process_exits_after_sigterm_with_the_stack_of_each_thread(
 
 
 def test_a_hanging_dispatcher_process_exits_after_sigterm(tmp_path: Path, care: dict[str, str]) -> None:
-    with (tmp_path / "log").open("w+") as output:
-        process = spawn(["worker"], "", care, output, install)
+    log = tmp_path / "log"
+    with dispatching(log, care) as process:
+        process.send_signal(signal.SIGUSR2)
+        wait_for_log(log, "the event loop is blocked", 1)
+        process.send_signal(signal.SIGTERM)
+        code = process.wait(PATIENCE)
+
+    assert code == 1
+    assert "Timeout (0:00:01)!" in log.read_text()
+
+
+@contextmanager
+def dispatching(log: Path, care: dict[str, str]) -> Iterator[Process]:
+    """A dispatcher process that has started."""
+    with log.open("w+") as output:
+        process = Process(["worker"], care, output, prepare=install)
         try:
-            wait_for_log(tmp_path / "log", "dispatching without a webhook", 1)
-            process.send_signal(signal.SIGUSR2)
-            wait_for_log(tmp_path / "log", "the event loop is blocked", 1)
-            process.send_signal(signal.SIGTERM)
-            code = process.wait(PATIENCE)
+            wait_for_log(log, "dispatching without a webhook", 1)
+            yield process
         finally:
             process.kill()
             process.wait()
-
-    assert code == 1
-    assert "Timeout (0:00:01)!" in (tmp_path / "log").read_text()
 
 
 def processes_in(log: Path, number: int) -> list[int]:

@@ -832,7 +832,7 @@ def test_rows_of_a_client_whose_token_was_not_recorded_are_neither_gone_nor_chan
 
 
 def test_rows_of_a_person_whose_user_name_is_of_another_one_now_are_not_gone(pair: Pair) -> None:
-    """Caregiver 2 has taken over the account of caregiver 1, whose pages nobody has recorded."""
+    """Caregiver 2 has the user name of caregiver 1 now. The recording has no pages of caregiver 1."""
     pair.import_first()
     recording = Path(pair.record())
     lines = [orjson.loads(line) for line in recording.read_bytes().splitlines()]
@@ -1144,7 +1144,7 @@ def test_clients_whose_pages_have_one_identifier_keep_theirs(pair: Pair) -> None
 
 @pytest.mark.sqlite_only
 def test_a_new_client_whose_identifier_is_taken_is_a_conflict(pair: Pair) -> None:
-    """Beside a client who gets another identifier. What remains to do is listed, too."""
+    """Beside a client who gets another identifier. The command also lists the remaining work."""
     pair.import_first()
     set_identifiers(pair.old, "OPPT-9", "OPPT-2")
     load(pair.new, [a_client(4, opptId="OPPT-3")])

@@ -144,7 +144,7 @@ def test_a_stream_holds_no_slot_and_ends_before_it_has_its_position(
 
 
 def test_streams_that_are_not_read_delay_no_other_of_the_viewer(gateway: Gateway, caregiver: Caller) -> None:
-    """Only so many events of a viewer are loaded and sent at a time."""
+    """The server loads and sends a limited number of events of a viewer at a time."""
     for number in (1, 2):
         insert_event(gateway.settings.database, "EXTENDED", number=number)
     waiting: list[object] = []

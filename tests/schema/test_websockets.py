@@ -205,7 +205,9 @@ def test_an_operation_counts_for_its_viewer_and_holds_no_slot_while_its_response
     assert state["budget"] is not of_address
 
 
-def test_a_client_that_leaves_is_no_failure(caregivers: Gateway, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_client_that_leaves_while_a_result_is_sent_is_no_failure(
+    caregivers: Gateway, caplog: pytest.LogCaptureFixture
+) -> None:
     def leave() -> None:
         raise OSError("the connection was reset")
 
@@ -409,42 +411,6 @@ def test_a_message_may_have_the_length_of_the_limit(unchanged: Gateway) -> None:
         listener.session.send_text(text.replace("#", "#".ljust(262_144 - len(text) + 1, "x")))
 
         assert listener.receive()["payload"] == {"data": {"viewer": {"role": "CAREGIVER"}}}
-
-
-def test_a_client_that_leaves_while_a_result_is_sent_is_no_failure(
-    caregivers: Gateway, caplog: pytest.LogCaptureFixture
-) -> None:
-    caller = caregivers.as_caregiver(1)
-    messages = [
-        {"type": "connection_init"},
-        {"type": "subscribe", "id": "1", "payload": {"query": VIEWER}},
-    ]
-    waiting = [{"type": "websocket.connect"}]
-    waiting += [{"type": "websocket.receive", "text": json.dumps(each)} for each in messages]
-    scope = scope_of(caller, "GET", "/graphql") | {"type": "websocket", "subprotocols": [PROTOCOL]}
-
-    async def respond() -> None:
-        has_left = asyncio.Event()
-
-        async def receive() -> dict[str, Any]:
-            if waiting:
-                return waiting.pop(0)
-            await has_left.wait()
-            await asyncio.sleep(0)  # the operation ends before the client's message arrives
-            return {"type": "websocket.disconnect", "code": 1006}
-
-        async def send(message: dict[str, Any]) -> None:
-            if '"next"' in message.get("text", ""):
-                has_left.set()
-                raise ConnectionResetError
-
-        await caregivers.client.app(scope, receive, send)  # type: ignore[arg-type]
-        assert has_left.is_set()
-
-    assert caregivers.client.portal is not None
-    caregivers.client.portal.call(respond)
-
-    assert [each for each in caplog.records if each.levelno >= logging.WARNING] == []
 
 
 # --- malformed messages ---

@@ -785,7 +785,7 @@ def test_the_server_waits_for_the_request_of_a_client_that_has_left() -> None:
     assert run(main) == [1, 0]
 
 
-def test_a_client_that_leaves_takes_its_deferred_request_along() -> None:
+def test_the_deferred_request_of_a_client_that_leaves_is_dropped() -> None:
     async def main() -> tuple[list[int], dict[Any, int], bool]:
         one = Connection(most_requests=1)
         one.admission.enqueue(cast(Any, object()), Budget())

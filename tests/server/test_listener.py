@@ -38,7 +38,7 @@ HEALTHCHECK_SECONDS = 30
 
 
 class Clock:
-    now = 1000.0  # as of a clock that began with the machine: 0 would be false
+    now = 1000.0  # not 0, which is false
 
     def __call__(self) -> float:
         return self.now
@@ -245,7 +245,7 @@ def test_at_most_so_many_connections_are_accepted_at_once() -> None:
 def test_a_system_without_filters_begins_new_connections_during_shutdown(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(listener, "SO_ATTACH_FILTER", 9999)  # which this system does not know, either
+    monkeypatch.setattr(listener, "SO_ATTACH_FILTER", 9999)  # an option that no system has
     with socket.create_server(("127.0.0.1", 0)) as listening:
         drop_new_connections(listening)
         socket.create_connection(listening.getsockname()).close()

@@ -348,7 +348,7 @@ def test_frames_are_limited_and_the_end_is_not(
     assert len(pending) == (not is_signed_in)
 
 
-def test_what_crosses_the_end_does_not_delay_it() -> None:
+def test_frames_that_the_client_sent_before_it_received_the_close_do_not_delay_the_end() -> None:
     one = opened({})
     one.send_close(1000)
 
