@@ -56,6 +56,8 @@ def import_command(
     settings = settings_or_warn()
     if remove_gone and not update:
         raise click.UsageError("--remove-gone needs --update")
+    if yes_remove and not remove_gone:
+        raise click.UsageError("--yes-remove needs --remove-gone")
     if is_recording(file):
         moving_over().import_recording(settings, file, values, is_partial, update, remove_gone, yes_remove)
         return

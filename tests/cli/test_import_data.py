@@ -289,6 +289,7 @@ RECORDINGS_ONLY = "--partial, --update and --map apply to recordings only"
         ("--update", RECORDINGS_ONLY),
         ("--map", RECORDINGS_ONLY),
         ("--remove-gone", "--remove-gone needs --update"),
+        ("--update --yes-remove=30", "--yes-remove needs --remove-gone"),
     ],
 )
 def test_options_of_recordings_are_rejected_with_lines(
@@ -298,7 +299,7 @@ def test_options_of_recordings_are_rejected_with_lines(
     file.write_bytes(b"\n".join(lines(people())))
     values = [str(file)] if option == "--map" else []
 
-    rejected = command("import", str(file), option, *values)
+    rejected = command("import", str(file), *option.split(), *values)
 
     assert (rejected.exit_code, rejected.stderr.splitlines()[-1]) == (2, f"Error: {message}")
     assert run_read(settings.database, reading_users()) == {}
