@@ -144,9 +144,9 @@ def made(change: Sequence[Any], session: int) -> Change | Due:
     return Due(*arguments, DUE, False) if verb == "fire" else Change(verb, session, None, tuple(arguments))
 
 
-async def perform(change: Sequence[Any], session: int, db: Database) -> str:
+async def perform(change: Sequence[Any], session: int, db: Database, client: int = 1) -> str:
     """By the functions of `care`."""
-    caregiver, client = as_caregiver(db, now=LATER), as_client(db, now=LATER)
+    caregiver, viewer = as_caregiver(db, now=LATER), as_client(db, client, LATER)
     verb, *arguments = change
     done: Awaitable[Any]
     if verb == "fire":
@@ -171,9 +171,9 @@ async def perform(change: Sequence[Any], session: int, db: Database) -> str:
         elif verb == "reopen":
             done = reopen_assignment(caregiver, number, None)
         elif verb == "save":
-            done = save_answers(client, answers_of(number, *others), False, None)
+            done = save_answers(viewer, answers_of(number, *others), False, None)
         else:
-            done = submit_answers(client, answers_of(number, *others))
+            done = submit_answers(viewer, answers_of(number, *others))
     return await outcome_of(done)
 
 

@@ -59,7 +59,6 @@ from app.db.tables import (
     ASSIGNMENT,
     AUDIT_RECORD,
     BOOK,
-    CLIENT,
     EVENT,
     REMINDER,
     SESSION,
@@ -90,16 +89,15 @@ def assign_on_fast_path(looks_for_repetition: bool, is_recorded: bool) -> Statem
     if looks_for_repetition:
         conditions.append(~WAS_ASSIGNED)
     locked = (
-        select(*SESSION.c["id", "client_id"])
+        select(SESSION.c.id)
         .where(IS_SESSION, SESSION.c.is_closed == false())
         .where(SESSION.c.start_date <= moment_parameter("now"), *conditions)
         .with_for_update(skip_locked=True)
         .cte("locked")
     )
-    with_client = locked_with_client(locked)
     changed = (
         update(SESSION)
-        .where(IS_SESSION, SESSION.c.id == with_client.c.id)
+        .where(IS_SESSION, SESSION.c.id == locked.c.id)
         .where(select(func.count()).select_from(new).scalar_subquery() == count_parameter("added"))
         .values(
             assignment_count=SESSION.c.assignment_count + count_parameter("added"),
@@ -136,13 +134,13 @@ def find_for_answers(new_set: ColumnElement[Any]) -> Statement:
 def save_on_fast_path(is_first: bool, is_recorded: bool) -> Statement:
     """Saves the first draft of an assignment that is as the caller has read it, or the draft that has the
     revision `last`."""
-    with_client = locked_for_answers()
+    locked = locked_for_answers()
     if is_first:
-        new = select(*COLUMNS_OF_SET.values()).select_from(with_client)
+        new = select(*COLUMNS_OF_SET.values()).select_from(locked)
         saved: Any = insert(ANSWER_SET).from_select(list(COLUMNS_OF_SET), new).on_conflict_do_nothing()
     else:
         assert isinstance(SAVE_DRAFT.expression, Update)
-        is_locked = exists().where(with_client.c.id == id_parameter("session"))
+        is_locked = exists().where(locked.c.id == id_parameter("session"))
         is_as_read = ANSWER_SET.c.revision == count_parameter("last")
         saved = SAVE_DRAFT.expression.where(is_locked, is_as_read, ~is_final(ANSWER_SET))
     changed = saved.returning(ANSWER_SET.c.client_id).cte("changed")
@@ -155,7 +153,7 @@ def save_on_fast_path(is_first: bool, is_recorded: bool) -> Statement:
 def submit_on_fast_path(is_recorded: bool) -> Statement:
     """Submits answers of an assignment that is as the caller has read it and whose draft has the revision
     `last`, which is 0 without a draft. The first run only locks, and the second reads what was committed."""
-    with_client = locked_for_answers()
+    locked = locked_for_answers()
     draft = ANSWER_SET.alias("draft")
     revision = select(draft.c.revision).where(
         draft.c.assignment_id == id_parameter("assignment"), ~is_final(draft), is_of_caregiver(draft)
@@ -166,7 +164,7 @@ def submit_on_fast_path(is_recorded: bool) -> Statement:
     # The first run may have skipped the locked session, and then the second has read too early.
     number = cast(NUMBER.element, Text)
     has_locked = is_locked_before() & (func.current_setting(LOCKED_BY, true()) == number)
-    new = select(*columns.values()).select_from(with_client).where(has_locked, is_as_read)
+    new = select(*columns.values()).select_from(locked).where(has_locked, is_as_read)
     added = insert(ANSWER_SET).from_select(list(columns), new)
     changed = added.returning(ANSWER_SET.c.client_id).cte("changed")
     changes: list[Any] = [insert_event(changed)]
@@ -175,14 +173,14 @@ def submit_on_fast_path(is_recorded: bool) -> Statement:
         changes.append(expression.where(exists().where(changed.c.client_id == CLIENT_ID)))
     if is_recorded:
         changes.append(insert_record(changed))
-    locks = select(func.set_config(LOCKED_BY, number, true())).select_from(with_client)
+    locks = select(func.set_config(LOCKED_BY, number, true())).select_from(locked)
     return Statement(select_result(changed, changes, locks.scalar_subquery()), reads_after_lock=True)
 
 
 def locked_for_answers() -> CTE:
     """The session, if the assignment is pending and in the attempt that the caller has read."""
-    locked = (
-        select(*SESSION.c["id", "client_id"])
+    return (
+        select(SESSION.c.id)
         .select_from(SESSION.join(ASSIGNMENT, ASSIGNMENT.c.session_id == SESSION.c.id))
         .where(IS_SESSION, SESSION.c.is_closed == false())
         .where(ASSIGNMENT.c.id == id_parameter("assignment"), is_of_caregiver(ASSIGNMENT))
@@ -191,17 +189,6 @@ def locked_for_answers() -> CTE:
         .where(ASSIGNMENT.c.attempt == count_parameter("attempt"), is_not_withdrawn(ASSIGNMENT))
         .with_for_update(of=(SESSION, ASSIGNMENT), skip_locked=True)
         .cte("locked")
-    )
-    return locked_with_client(locked)
-
-
-def locked_with_client(locked: CTE) -> CTE:
-    """An insert locks the client for its foreign key. An erasure locks the client, then the sessions."""
-    return (
-        select(locked.c.id)
-        .select_from(locked.join(CLIENT, CLIENT.c.id == locked.c.client_id))
-        .with_for_update(of=CLIENT, read=True, key_share=True, skip_locked=True)
-        .cte("with_client")
     )
 
 
