@@ -58,7 +58,7 @@ def not_opened(url: str, error: DatabaseError) -> list[Finding]:
     elif found := list(check_full_disk(path)):
         advice = "see the finding about the disk"
     else:
-        advice = "check CARE_DATABASE_URL"
+        advice = "check CARE_DATABASE_URL; restore a backup if the file is damaged"
     return [failed("database", str(error), advice), *found]
 
 

@@ -413,7 +413,11 @@ def test_a_full_disk_is_reported_if_the_database_cannot_be_opened(
 
     assert (verdict, message.partition(" cannot be opened: ")[0]) == ("failed", f"the database at {path}")
     assert diagnose("disk") == found
-    about_disk = "see the finding about the disk" if found else "check CARE_DATABASE_URL"
+    about_disk = (
+        "see the finding about the disk"
+        if found
+        else "check CARE_DATABASE_URL; restore a backup if the file is damaged"
+    )
     fault = DatabaseError("it cannot be opened")
     assert [one.advice for one in not_opened(settings.database, fault)][:1] == [about_disk]
     deny(monkeypatch, path, os.R_OK)
