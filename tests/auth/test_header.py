@@ -23,9 +23,13 @@ pytestmark = pytest.mark.sqlite_only
 PAGE = f"{ASSIGNMENTS}?time-state=RUNNING"
 
 
-@pytest.mark.parametrize("scheme", ["bearer ", "Bearer ", "BEARER ", "bEaReR ", "bearer   "])
-def test_the_scheme_may_have_any_case(with_accounts: Gateway, scheme: str) -> None:
-    headers = {"authorization": scheme + signed(caregiver())}
+@pytest.mark.parametrize(
+    "written", ["bearer {}", "Bearer {}", "BEARER {}", "bEaReR {}", "bearer   {}", "bearer {} "]
+)
+def test_the_scheme_may_have_any_case_and_the_token_spaces_around_it(
+    with_accounts: Gateway, written: str
+) -> None:
+    headers = {"authorization": written.format(signed(caregiver()))}
 
     by_graphql = with_accounts.as_anonymous().request("POST", "/graphql", json={"query": ME}, headers=headers)
     by_legacy = with_accounts.as_anonymous().get(PAGE, headers=headers)
