@@ -552,8 +552,13 @@ def test_only_development_may_turn_the_audit_log_off(settings: Settings) -> None
 
 
 @pytest.mark.sqlite_only
-def test_nothing_is_recorded_while_the_audit_log_is_off(database_url: str, settings: Settings) -> None:
-    with opened(create_app(settings.model_copy(update={"audit": False}), clock=lambda: NOW)) as client:
+@pytest.mark.parametrize("recent", [0, 50])
+def test_nothing_is_recorded_while_the_audit_log_is_off(
+    database_url: str, settings: Settings, recent: int
+) -> None:
+    """Also while development measures and lists requests."""
+    changed = {"audit": False, "recent_requests": recent}
+    with opened(create_app(settings.model_copy(update=changed), clock=lambda: NOW)) as client:
         gateway = Gateway(client, settings)
         assert gateway.as_caregiver(1).get(f"{ASSIGNMENTS}/1").status_code == 200
         assert gateway.as_caregiver(1).put(ASSIGNMENTS, json=homework()).status_code == 200
