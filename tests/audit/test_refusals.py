@@ -377,6 +377,23 @@ def test_a_rejection_while_the_last_number_is_recorded_is_counted_too(
 REJECTED = Record(NOW, AuditActor.CAREGIVER, 1, Contract.GRAPHQL, "session", "NOT_FOUND", "[]", "request")
 
 
+def test_rejections_at_once_have_the_same_limit_as_one_after_another() -> None:
+    kept = []
+
+    async def keep(record: Record) -> None:
+        await asyncio.sleep(0)
+        kept.append((record.operation, record.about))
+
+    async def work() -> None:
+        rejections = Rejections(keep)
+        await asyncio.gather(*(rejections.keep(REJECTED) for _ in range(MAX_REJECTIONS + 3)))
+        await rejections.close()
+
+    asyncio.run(work())
+
+    assert kept == [("session", "[]")] * MAX_REJECTIONS + [(MORE_REFUSALS, '[[null,null,{"count":[3]}]]')]
+
+
 @pytest.mark.parametrize("fault", [DatabaseUnavailable, MemoryError])
 def test_a_number_that_cannot_be_recorded_hides_no_other(
     fault: type[Exception], caplog: pytest.LogCaptureFixture
