@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import pytest
 from click.testing import CliRunner
-from prometheus_client.core import HistogramMetricFamily
+from prometheus_client.core import HistogramMetricFamily, Metric
 from sqlalchemy import text
 from starlette.types import Message
 from uvicorn.protocols.utils import ClientDisconnected
@@ -17,6 +17,7 @@ from app.auth.rejections import Reason
 from app.care.context import utc_now
 from app.cli import main
 from app.db.audit.records import recording
+from app.db.drivers.factory import open_database
 from app.db.drivers.interface import sqlite_path
 from app.db.sql import Statement
 from app.http.router import count_socket, method_of, route_of
@@ -25,13 +26,14 @@ from app.server.admission import AdmissionControl
 from app.settings import Settings
 from app.telemetry import counters
 from app.telemetry.metrics.backlog import reading_backlog
-from app.telemetry.metrics.collect import backlog_metrics, family_of
+from app.telemetry.metrics.collect import MetricSources, backlog_metrics, family_of, stored_metrics
 from tests import keys
 from tests.audit.test_chain import records, seal_all
 from tests.callers import opened, run_read, run_write
 from tests.db import raw
 from tests.events.receiver import SECRET
 from tests.factories import HOUR, NOW, a_world, starting_with
+from tests.fault_injection import Hanging
 from tests.ports import free_port
 from tests.schema.listening import connected, listening, stop, streaming, wait_for, wait_for_subscription
 from tests.telemetry.conftest import ON_SQLITE, MeasuredGateway, current, grown
@@ -567,6 +569,28 @@ def test_an_unavailable_database_is_exported(measured: MeasuredGateway) -> None:
     assert current(numbers, "care_database_up") == {(): 0}
     assert current(numbers, "care_outbox_events_waiting") == {}
     assert current(numbers, "care_http_requests_in_flight") == {(): 0}
+
+
+@pytest.mark.sqlite_only
+@pytest.mark.parametrize("responses", [0, 1])
+def test_a_database_that_hangs_is_down(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch, responses: int
+) -> None:
+    """Also from the second read of a scrape on."""
+    monkeypatch.setattr("app.telemetry.metrics.collect.DATABASE_SECONDS", 0.2)
+
+    async def run() -> list[Metric]:
+        db, hanging = await open_database(settings.database), Hanging()
+        reads = iter([db.read] * responses)
+        monkeypatch.setattr(db, "read", lambda steps: next(reads, hanging.read)(steps))
+        try:
+            return await stored_metrics(MetricSources(settings.database, db))
+        finally:
+            await db.close()
+
+    assert [(metric.name, metric.samples[0].value) for metric in asyncio.run(run())] == [
+        ("care_database_up", 0)
+    ]
 
 
 def test_reads_and_writes_are_counted(measured: MeasuredGateway) -> None:

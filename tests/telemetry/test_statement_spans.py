@@ -5,13 +5,25 @@ import pytest
 from app.db.drivers.interface import DatabaseUnavailable
 from app.db.sql import Bulk, Steps, Together, repeatable
 from app.events.outbox import remind
+from app.main import create_app
+from app.settings import Settings
+from app.telemetry import counters
 from app.telemetry.tracing.database import attributes_of, batch_of, connection_attributes, summary_of
-from tests.callers import Gateway
+from tests.callers import Gateway, opened
 from tests.db import raw
 from tests.db.small_steps import add_module, sql
 from tests.factories import DAY, NOW, a_world, starting_with
+from tests.schema.listening import wait_for
 from tests.telemetry.conftest import ON_SQLITE
-from tests.telemetry.spans import a_request, a_span, database_of, finished, without_texts
+from tests.telemetry.spans import (
+    EXPORTER,
+    TRACING,
+    a_request,
+    a_span,
+    database_of,
+    finished,
+    without_texts,
+)
 
 pytestmark = starting_with(a_world)
 
@@ -106,6 +118,17 @@ def test_a_change_of_the_dispatcher_has_a_span_and_its_search_has_none(traced: G
         ("UPDATE reminder SELECT", "CLIENT", "dispatcher reminding"),
         ("INSERT event SELECT reminder assignment SELECT", "CLIENT", "dispatcher reminding"),
     ]
+
+
+@ON_SQLITE
+def test_the_changes_of_the_dispatcher_of_a_service_have_spans(settings: Settings) -> None:
+    EXPORTER.clear()
+    counters.last_runs.clear()
+    serving = settings.model_copy(update={"dispatcher": True})
+    with opened(create_app(serving, clock=lambda: NOW + 2 * DAY, tracing=TRACING)):
+        wait_for(lambda: "outbox" in counters.last_runs)
+
+    assert a_span("dispatcher reminding", "INTERNAL", None, {}) in finished()
 
 
 @pytest.mark.parametrize("kind", ["postgresql"], indirect=True)
