@@ -128,6 +128,16 @@ def test_the_newest_seal_and_its_records_are_never_removed(database_url: str) ->
     assert verified(database_url).faults == []
 
 
+def test_an_old_seal_behind_a_newer_one_waits_for_it(database_url: str) -> None:
+    """The clock was ahead when the newer one was made."""
+    for moment in (OLD, NOW, OLD, NOW):
+        run_write(database_url, recording(records(1)))
+        seal_all(database_url, moment)
+
+    assert removed(database_url) == 1
+    assert (remaining(database_url)[1], verified(database_url).faults) == ([2, 3, 4, 5], [])
+
+
 @pytest.mark.parametrize("kind", ["postgresql"], indirect=True)
 def test_records_are_verified_and_the_oldest_removed_in_whichever_order_they_are_stored(
     aged: str, monkeypatch: pytest.MonkeyPatch

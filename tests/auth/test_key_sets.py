@@ -1,8 +1,10 @@
 """Keys of an issuer are fetched again without a restart, and no caller can cause many fetches."""
 
 import asyncio
+import math
 from collections.abc import Iterator
 from concurrent.futures import Future, wait
+from functools import partial
 from threading import Event
 from typing import Any
 
@@ -22,7 +24,10 @@ from app.auth.keys import (
     KeySet,
     Source,
 )
+from app.care.budgets import Budget
 from app.care.errors import CannotVerify
+from app.db.drivers.fair_turns import CALLER
+from app.server.turns import Turns
 from tests import keys
 from tests.auth.bad_tokens import now
 from tests.auth.conftest import Opening
@@ -424,3 +429,47 @@ def test_keys_stay_in_use_and_count_as_failing_until_they_can_be_read(
         return states
 
     assert asyncio.run(read()) == [(True, True), (True, True), (True, False)]
+
+
+def test_an_unexpected_fault_is_logged_also_while_keys_cannot_be_read(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    faults = [KeysUnreadable("no file", "make one"), KeysUnreadable("no file", "make one"), RuntimeError()]
+    loads = iter([lambda: b"keys", *(partial(throw, fault) for fault in faults)])
+
+    async def read() -> None:
+        read_keys = KeySet(Source(lambda: next(loads)(), lambda _: [], KEY_FILE_SECONDS))
+        ticks = Ticks(read_keys)
+        for _ in faults:
+            ticks.pass_(KEY_FILE_SECONDS + 1)
+            await read_keys.refresh()
+
+    asyncio.run(read())
+
+    assert [(record.levelname, record.message) for record in caplog.records] == [
+        ("WARNING", "no file; the previous keys stay in use"),
+        ("ERROR", "the keys that verify tokens cannot be read; the previous keys stay in use"),
+    ]
+
+
+def throw(fault: Exception) -> bytes:
+    raise fault
+
+
+def test_reading_the_keys_does_not_wait_for_the_turn_of_the_first_request() -> None:
+    """All requests use them."""
+
+    async def read() -> None:
+        asyncio.get_running_loop().set_task_factory(Turns().create_task)
+        keys_read = KeySet(Source(bytes, lambda _: [], KEY_SET_SECONDS, KEY_SET_GRACE))
+        Ticks(keys_read).pass_(KEY_SET_SECONDS + 1)
+        busy = Budget()
+        busy.seconds_owed = math.inf  # it has no turn
+        CALLER.state = {"budget": busy}
+        await keys_read.refresh()
+        CALLER.state = None
+        assert keys_read.reading is not None
+        async with asyncio.timeout(PATIENCE):
+            await keys_read.reading
+
+    asyncio.run(read())

@@ -14,6 +14,7 @@ import jwt
 import pytest
 from cryptography.hazmat.primitives.asymmetric import dsa, ec, ed25519, rsa
 from cryptography.hazmat.primitives.serialization import (
+    BestAvailableEncryption,
     Encoding,
     NoEncryption,
     PrivateFormat,
@@ -124,8 +125,10 @@ def pem_of(key: Any) -> str:
     return public.decode()
 
 
-def private_pem() -> str:
-    return keys.private_key().private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode()
+def private_pem(key: Any = None, form: PrivateFormat = PrivateFormat.PKCS8, encryption: Any = None) -> str:
+    private = key or keys.private_key()
+    pem: bytes = private.private_bytes(Encoding.PEM, form, encryption or NoEncryption())
+    return pem.decode()
 
 
 def of_no_curve() -> str:
@@ -153,6 +156,9 @@ NO_KEY = "no key to verify tokens with: set CARE_TOKEN_KEY or CARE_TOKEN_JWKS (o
         ("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----", NO_PEM),
         (private_pem(), PRIVATE),
         (keys.public_pem() + private_pem(), PRIVATE),
+        (private_pem(form=PrivateFormat.TraditionalOpenSSL), PRIVATE),
+        (private_pem(CURVE, PrivateFormat.TraditionalOpenSSL), PRIVATE),
+        (private_pem(encryption=BestAvailableEncryption(b"secret")), PRIVATE),
         (keys.public_pem() + "-----BEGIN PUBLIC KEY-----\nAAAA", NO_PEM),
         (keys.public_pem() + pem_of(ec_key(ec.SECP384R1())), WEAK),
         (pem_of(rsa.generate_private_key(public_exponent=65537, key_size=1024)), WEAK),
@@ -170,6 +176,9 @@ NO_KEY = "no key to verify tokens with: set CARE_TOKEN_KEY or CARE_TOKEN_JWKS (o
         "certificate",
         "private",
         "private too",
+        "private RSA",
+        "private EC",
+        "private and encrypted",
         "cut",
         "P-384 too",
         "1024",

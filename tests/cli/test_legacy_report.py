@@ -10,6 +10,7 @@ from app.care.context import utc_now
 from app.db.admin.migrate import newest_version
 from app.db.sql import Steps
 from app.db.statements.usage import (
+    SERVED,
     Counted,
     StoredUsage,
     adding_minutes,
@@ -256,12 +257,13 @@ def on(day: int, hour: int = 0, minute: int = 0) -> datetime:
     return datetime(2026, 11, day, hour, minute, tzinfo=UTC)
 
 
-def report_on(used: list[Counted], *ran: tuple[datetime, datetime]) -> Report:
+def report_on(used: list[Counted], *ran: tuple[datetime, datetime], are_deprecated: bool = False) -> Report:
     hours: dict[str, int] = {}
     for begin, end in ran or [(LONG_AGO, AT)]:
         for hour, bits in minutes_between(begin, end).items():
             hours[hour] = hours.get(hour, 0) | bits
-    return report_of(StoredUsage(used, dict(sorted(hours.items()))), AT, 7, [LIST_CLIENT_SESSIONS])
+    known = StoredUsage(used, dict(sorted(hours.items())))
+    return report_of(known, AT, 7, [LIST_CLIENT_SESSIONS], are_deprecated)
 
 
 def test_a_period_begins_at_midnight_of_its_first_day() -> None:
@@ -289,13 +291,15 @@ def test_a_period_begins_at_midnight_of_its_first_day() -> None:
     ],
 )
 def test_only_a_complete_period_is_compared(ran: list[tuple[datetime, datetime]], before: int | None) -> None:
+    """Also for a deprecated part that the schema had on all of its days."""
     used = [
         calls(LIST_CLIENT_SESSIONS, "app", number, moment) for number, moment in ((4, on(12)), (6, on(16)))
     ]
+    served = [calls(LIST_CLIENT_SESSIONS, "", 0, on(day), SERVED) for day in range(1, 22)]
 
-    [part] = report_on(used, *ran).parts
-
-    assert [(line.requests, line.before) for line in part.lines] == [(6, before)]
+    for report in (report_on(used, *ran), report_on([*used, *served], *ran, are_deprecated=True)):
+        [part] = report.parts
+        assert [(line.requests, line.before) for line in part.lines] == [(6, before)]
 
 
 @pytest.mark.parametrize(

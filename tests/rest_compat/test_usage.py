@@ -446,6 +446,9 @@ def test_a_process_that_was_suspended_did_not_count_meanwhile(settings: Settings
     assert written_at(settings, "09:00:00", "09:01:00", "09:10:20", "09:11:20", "09:12:00") == [
         ("2026-11-21T09", [0, 11])
     ]
+    assert written_at(settings, "10:00:00", "10:01:00", "10:02:01", "10:03:00", "10:04:00")[1:] == [
+        ("2026-11-21T10", [0, 3])
+    ]
 
 
 def test_a_process_counts_although_the_clock_was_ahead_at_its_start(settings: Settings) -> None:
@@ -454,18 +457,19 @@ def test_a_process_counts_although_the_clock_was_ahead_at_its_start(settings: Se
 
 def test_minutes_that_cannot_be_written_are_written_later(settings: Settings) -> None:
     async def write() -> None:
-        clock = iter(map(moment, ("09:00:00", "09:01:00", "09:02:00")))
+        clock = iter(map(moment, ("09:00:00", "09:01:00", "09:02:00", "09:03:00", "09:04:00")))
         db = await open_database(settings.database)
         usage = Usage(db, lambda: next(clock))
         await asyncio.to_thread(raw.run, settings.database, "ALTER TABLE legacy_hour RENAME TO away")
-        await usage.write()
+        for _ in range(3):
+            await usage.write()
         await asyncio.to_thread(raw.run, settings.database, "ALTER TABLE away RENAME TO legacy_hour")
         await usage.write()
         await db.close()
 
     asyncio.run(write())
 
-    assert minutes(settings) == [("2026-11-21T09", [0, 1])]
+    assert minutes(settings) == [("2026-11-21T09", [0, 1, 2, 3])]
 
 
 # --- calls that are turned away ---
