@@ -279,8 +279,10 @@ def test_beyond_the_limit_only_the_number_of_rejections_is_recorded(gateway: Gat
     assert audited(database) == [*each, *others, more(2, 15)]
 
     probe(gateway.as_caregiver(2), 1)
+    probe(gateway.as_caregiver(1), MAX_REJECTIONS)
     end_window(gateway)
-    assert audited(database) == [*each, *others, more(2, 15), each[0]]
+    new = [("CAREGIVER", 1, *rest) for _, _, *rest in each]
+    assert audited(database) == [*each, *others, more(2, 15), each[0], *new]
 
 
 @pytest.mark.sqlite_only

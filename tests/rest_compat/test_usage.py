@@ -21,7 +21,7 @@ from app.server.rejections import count_rejection
 from app.settings import Settings
 from app.usage.counts import MAX_APPLICATIONS, Usage, name_of, write_usage
 from tests import keys
-from tests.callers import Gateway, opened
+from tests.callers import Gateway, opened, run_write
 from tests.db import raw
 from tests.factories import DAY, HOUR, NOW, a_world, starting_with
 from tests.patience import PATIENCE
@@ -167,12 +167,12 @@ def test_names_of_devices_are_not_names_of_applications() -> None:
     ]
 
 
-def test_calls_between_two_writes_are_one_count_with_the_last_moment() -> None:
+def test_calls_between_two_writes_are_one_count_of_the_day_of_the_last() -> None:
     usage = Usage(cast(Database, None), lambda: NOW)
     usage.add(LIST, "CLIENT", "one", NOW)
-    usage.add(LIST, "CLIENT", "one", NOW + HOUR, requests=2)
+    usage.add(LIST, "CLIENT", "one", NOW + DAY, requests=2)
 
-    assert [(each.requests, each.last_date) for each in usage.take()] == [(3, NOW + HOUR)]
+    assert usage.take() == [Counted("2026-11-22", LIST, "CLIENT", "one", 3, NOW + DAY)]
     assert usage.take() == []
 
 
@@ -383,6 +383,15 @@ def test_counts_older_than_400_days_are_removed(settings: Settings) -> None:
 
     assert [row[0] for row in counted(settings)] == ["2025-10-17", TODAY]
     assert minutes(settings) == [("2025-10-17T00", [0])]
+
+
+def test_old_counts_are_removed_also_without_new_ones(settings: Settings) -> None:
+    old = Counted("2025-10-16", LIST, "CLIENT", "one", 1, NOW - 401 * DAY)
+    run_write(settings.database, adding_usage([old]))
+
+    written_at(settings, "09:00:00", "09:01:00")
+
+    assert counted(settings) == []
 
 
 # --- which minutes were counted ---
