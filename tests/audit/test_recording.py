@@ -308,6 +308,30 @@ def test_a_new_start_of_a_session_is_recorded_with_the_homework_that_it_moves(ga
     ]
 
 
+CONFLICT = (
+    "CREATE SEQUENCE tries",
+    """CREATE FUNCTION conflict() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+        IF nextval('tries') = 1 THEN RAISE SQLSTATE '40001'; END IF;
+        RETURN new;
+    END $$""",
+    "CREATE TRIGGER conflict BEFORE INSERT ON event FOR EACH ROW EXECUTE FUNCTION conflict()",
+)
+
+
+@pytest.mark.parametrize("kind", ["postgresql"], indirect=True)
+@pytest.mark.parametrize("key", [{}, {"Idempotency-Key": "once"}], ids=["without a key", "with a key"])
+def test_a_change_that_is_run_again_after_a_conflict_is_recorded_once(
+    gateway: Gateway, key: dict[str, str]
+) -> None:
+    raw.run(gateway.settings.database, *CONFLICT)
+
+    answer = gateway.as_caregiver(1).put(ASSIGNMENTS, json=homework(), headers=key)
+
+    [(tries,)] = raw.run(gateway.settings.database, "SELECT last_value FROM tries")
+    assert (answer.status_code, tries > 1) == (200, True)
+    assert [record[2:4] for record in audited(gateway.settings.database)] == [("assignHomework", "DONE")]
+
+
 @pytest.mark.sqlite_only
 def test_a_mutation_that_changes_nothing_is_not_recorded(gateway: Gateway) -> None:
     same = 'mutation { updateSession(input: { sessionId: 1, title: "Session 1" }) { userErrors { code } } }'

@@ -152,27 +152,31 @@ def test_records_are_verified_and_the_oldest_removed_in_whichever_order_they_are
     assert remaining(aged) == ([*range(6, 14)], [3, 4, 5], [*range(6, 13)])
 
 
-def seal_five_old_and_one_new(url: str) -> None:
+def seal_five_old_and_one_new(url: str, count: int = 3) -> None:
     for _ in range(5):
-        run_write(url, recording(records(3, ABOUT, OLD)))
+        run_write(url, recording(records(count, ABOUT, OLD)))
         seal_all(url, OLD)
     run_write(url, recording(records(1)))
     seal_all(url)
 
 
-def test_a_removal_takes_several_batches(database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("count", [1, 3])
+def test_a_removal_takes_several_batches(
+    database_url: str, monkeypatch: pytest.MonkeyPatch, count: int
+) -> None:
+    """A batch may contain several seals, or only some records of one."""
     monkeypatch.setattr("app.db.audit.removing.MAX_SEALED", 4)
     monkeypatch.setattr("app.events.retention.MAX_VERIFIED", 2)
-    seal_five_old_and_one_new(database_url)
+    seal_five_old_and_one_new(database_url, count)
 
-    assert removed(database_url) == 15
+    assert removed(database_url) == 5 * count
 
     verdict = verified(database_url)
     assert (verdict.faults, [(one.record_count, one.seal_count) for one in verdict.removed]) == (
         [],
-        [(15, 5)],
+        [(5 * count, 5)],
     )
-    assert remaining(database_url)[:2] == ([16, 17], [6, 7])
+    assert remaining(database_url)[:2] == ([5 * count + 1, 5 * count + 2], [6, 7])
 
 
 @pytest.mark.parametrize("by_other", [8, 15], ids=["which goes on", "which has ended"])

@@ -26,7 +26,13 @@ from app.server.admission import AdmissionControl
 from app.settings import Settings
 from app.telemetry import counters
 from app.telemetry.metrics.backlog import reading_backlog
-from app.telemetry.metrics.collect import MetricSources, backlog_metrics, family_of, stored_metrics
+from app.telemetry.metrics.collect import (
+    MetricSources,
+    backlog_metrics,
+    family_of,
+    file_metrics,
+    stored_metrics,
+)
 from tests import keys
 from tests.audit.test_chain import records, seal_all
 from tests.callers import opened, run_read, run_write
@@ -551,6 +557,16 @@ def test_the_files_and_the_disk_are_exported(
     assert min(sizes.values()) > 0
     assert current(numbers, "care_database_file_bytes") == sizes
     assert current(numbers, "care_database_disk_free_bytes") == {(): 3072}
+
+
+@pytest.mark.parametrize("name", ["care.db", "care.sqlite", "care"])
+def test_the_files_of_a_database_of_any_name_are_measured(tmp_path: Path, name: str) -> None:
+    for suffix, size in (("", 3), ("-wal", 5), ("-shm", 7)):
+        (tmp_path / f"{name}{suffix}").write_bytes(bytes(size))
+
+    sizes, *_ = file_metrics(tmp_path / name)
+
+    assert {sample.labels["file"]: sample.value for sample in sizes.samples} == {"database": 3, "log": 5}
 
 
 @pytest.mark.parametrize("kind", ["postgresql"], indirect=True)

@@ -13,6 +13,7 @@ from tests.callers import Gateway, opened
 from tests.db import raw
 from tests.db.small_steps import add_module, sql
 from tests.factories import DAY, NOW, a_world, starting_with
+from tests.rest_compat.legacy import ASSIGNMENTS
 from tests.schema.listening import wait_for
 from tests.telemetry.conftest import ON_SQLITE
 from tests.telemetry.spans import (
@@ -129,6 +130,21 @@ def test_the_changes_of_the_dispatcher_of_a_service_have_spans(settings: Setting
         wait_for(lambda: "outbox" in counters.last_runs)
 
     assert a_span("dispatcher reminding", "INTERNAL", None, {}) in finished()
+
+
+@ON_SQLITE
+def test_what_is_counted_and_recorded_for_requests_has_no_spans(settings: Settings) -> None:
+    """Several requests share its transactions."""
+    EXPORTER.clear()
+    with opened(create_app(settings, clock=lambda: NOW, tracing=TRACING)) as client:
+        assert Gateway(client, settings).as_caregiver(1).get(f"{ASSIGNMENTS}/1").status_code == 200
+
+    written = raw.run(
+        settings.database, "SELECT (SELECT count(*) FROM audit_record), requests FROM legacy_usage"
+    )
+    assert written == [(1, 1)]
+    assert finished()[-1]["name"] == f"GET {ASSIGNMENTS}/{{id}}"
+    assert [span["name"] for span in finished() if span["parent"] is None] == [finished()[-1]["name"]]
 
 
 @pytest.mark.parametrize("kind", ["postgresql"], indirect=True)
