@@ -32,6 +32,7 @@ SESSIONS = "query Mine { sessions { nodes { id title } } }"
 WITHDRAW = """mutation ($input: WithdrawAssignmentInput!) {
     withdrawAssignment(input: $input) { userErrors { code } }
 }"""
+SAVE = "mutation ($input: SaveAnswersInput!) { saveAnswers(input: $input) { userErrors { code } } }"
 
 
 def test_the_span_of_a_failed_statement_has_the_code_of_the_database(traced: Gateway, kind: str) -> None:
@@ -87,6 +88,16 @@ def test_a_statement_on_a_full_disk_has_the_code_of_the_database(traced: Gateway
     assert statement["attributes"]["db.response.status_code"] == code
     assert statement["attributes"]["error.type"] == code
     assert change["status"] == ("ERROR", None)
+
+
+def test_a_statement_that_only_postgresql_runs_has_no_span_on_sqlite(traced: Gateway, kind: str) -> None:
+    """PostgreSQL first tries to save answers without a transaction. Here the assignment is not open."""
+    answers = [{"questionId": "1", "answer": "Well."}]
+    traced.as_client(1).data(SAVE, input={"assignmentId": "1", "answers": answers})
+
+    statements = [span for span in finished() if span["kind"] == "CLIENT"]
+    rows = [span["attributes"]["db.response.returned_rows"] for span in statements]
+    assert rows == {"sqlite": [1, 1], "postgresql": [1, 1, 1]}[kind]
 
 
 def test_statements_of_one_step_are_a_batch(traced: Gateway) -> None:

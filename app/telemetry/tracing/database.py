@@ -15,6 +15,7 @@ from app.db.sql import (
     Bulk,
     DatabaseKind,
     FastPath,
+    FastRead,
     LongWork,
     Repeatable,
     Statement,
@@ -92,8 +93,8 @@ class TracedDatabase:
         try:
             step = next(steps)
             while True:
-                is_tried = isinstance(step, FastPath) and self.kind == "postgresql"
-                if step is DATABASE_KIND or (isinstance(step, FastPath | LongWork) and not is_tried):
+                is_tried = self.kind == "postgresql" or not isinstance(step, FastRead | FastPath)
+                if step is DATABASE_KIND or isinstance(step, LongWork) or not is_tried:
                     step = steps.send((yield step))
                     continue
                 span = self.start_span(step, context)
