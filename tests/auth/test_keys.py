@@ -360,6 +360,11 @@ def test_a_key_set_over_tls_of_a_server_without_tls_is_reported() -> None:
     assert sentence == f"{BY_ADDRESS}the TLS connection failed"
 
 
+@pytest.mark.parametrize("written", ["\n{0}", "# of the issuer\n{0}", "{0}{0}"])
+def test_a_public_key_may_stand_behind_other_text_or_be_repeated(written: str) -> None:
+    assert open_keys(Settings(env=Environment.DEVELOPMENT, token_key=written.format(keys.public_pem()))).keys
+
+
 def test_a_public_key_may_have_the_form_of_rsa_alone() -> None:
     public = keys.private_key().public_key()
     pem = public.public_bytes(Encoding.PEM, PublicFormat.PKCS1).decode()

@@ -13,7 +13,7 @@ from typing import Any, cast
 import pytest
 
 from app.db.drivers.factory import open_database
-from app.db.drivers.interface import Database, sqlite_path
+from app.db.drivers.interface import Database, DatabaseUnavailable, sqlite_path
 from app.db.statements.usage import Counted, adding_usage
 from app.main import create_app
 from app.server.background import in_background
@@ -24,6 +24,7 @@ from tests import keys
 from tests.callers import Gateway, opened, run_write
 from tests.db import raw
 from tests.factories import DAY, HOUR, NOW, a_world, starting_with
+from tests.fault_injection import Failing
 from tests.patience import PATIENCE
 from tests.rest_compat.legacy import ASSIGNMENTS, SESSIONS
 from tests.test_main import take_away
@@ -326,6 +327,22 @@ def test_a_process_stops_although_its_database_is_gone(
         gateway.as_anonymous().get(LISTED)
 
     assert any("calls of the legacy paths cannot be written" in record.message for record in caplog.records)
+
+
+@pytest.mark.sqlite_only
+def test_the_last_write_of_a_process_includes_what_the_one_before_could_not_write(settings: Settings) -> None:
+    async def serve_for_a_moment() -> None:
+        db = await open_database(settings.database)
+        usage = Usage(Failing(db, [DatabaseUnavailable()]), lambda: NOW)
+        usage.add(LIST, "CLIENT", "one", NOW)
+        async with in_background(partial(write_usage, usage)), asyncio.timeout(PATIENCE):
+            while not usage.is_failing:
+                await asyncio.sleep(0)
+        await db.close()
+
+    asyncio.run(serve_for_a_moment())
+
+    assert counted(settings) == [(TODAY, LIST, "CLIENT", "one", 1)]
 
 
 class HangingDatabase:

@@ -212,17 +212,11 @@ def test_each_day_on_which_a_part_is_deprecated_is_recorded(settings: Settings) 
 
 
 def test_a_day_is_recorded_with_calls_of_its_first_minute(settings: Settings) -> None:
-    async def write() -> None:
-        db = await open_database(settings.database)
-        usage = Usage(db, lambda: NOW, PARTS)
-        usage.add(FIELD, "CLIENT", "one", NOW)
-        await usage.write()
-        await db.close()
-
-    asyncio.run(write())
+    with service(settings) as gateway:
+        gateway.as_client(1).data(TITLES)
 
     marks = [(TODAY, part, SERVED, "", 0) for part in PARTS]
-    assert stored(settings) == sorted([*marks, (TODAY, FIELD, "CLIENT", "one", 1)])
+    assert stored(settings) == sorted([*marks, (TODAY, FIELD, "CLIENT", "tests", 1)])
 
 
 def test_a_day_whose_first_write_is_not_committed_is_recorded_by_the_next_one(settings: Settings) -> None:

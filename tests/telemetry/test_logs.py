@@ -263,7 +263,8 @@ def test_unpaired_surrogates_are_replaced() -> None:
 
 
 def test_a_message_of_the_maximum_length_is_complete() -> None:
-    assert json.loads(JsonFormatter().format(record("x" * MAX_MESSAGE)))["message"] == "x" * MAX_MESSAGE
+    """In characters, not in bytes."""
+    assert json.loads(JsonFormatter().format(record("ü" * MAX_MESSAGE)))["message"] == "ü" * MAX_MESSAGE
 
 
 def test_long_messages_and_tracebacks_are_truncated() -> None:
