@@ -9,7 +9,7 @@ import pytest
 
 from app.db.audit.records import operator_record, recording
 from app.db.audit.removing import Checkpoint, adding_checkpoint, removing_records
-from app.db.audit.verifying import Verdict, verifying_next, verifying_tail
+from app.db.audit.verifying import Verdict, finding_newest_moment, verifying_next, verifying_tail
 from app.db.drivers.factory import open_database
 from app.db.drivers.interface import Database, DatabaseUnavailable
 from app.db.tables import AuditActor
@@ -80,6 +80,7 @@ def test_expired_records_are_removed_and_the_others_verify(
     verdict = verified(aged, {2: hash})
     assert remaining(aged) == ([*range(6, 14)], [3, 4, 5], [*range(6, 13)])
     assert audited(aged)[-1] == REMOVAL
+    assert run_read(aged, finding_newest_moment()) == NOW
     assert (verdict.faults, verdict.records, verdict.seals, verdict.unsealed) == ([], 8, 3, 0)
     assert [(one.seal_id, one.hash, one.record_count, one.seal_count) for one in verdict.removed] == [
         (2, hash, 5, 2)

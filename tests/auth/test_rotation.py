@@ -137,20 +137,24 @@ def test_requests_wait_for_the_running_reload_of_a_file() -> None:
         return texts.pop(0)
 
     keys_of_file = KeySet(Source(load, lambda text: [Key(None, "RS256", text.decode())], seconds=1))
-    keys_of_file.ticks = lambda: keys_of_file.read_at + 2
+    now = keys_of_file.read_at + 2
+    keys_of_file.ticks = lambda: now
 
     async def refresh_and_read() -> str:
         await keys_of_file.refresh()
         return str(keys_of_file.keys[0].material)
 
-    async def read_twice() -> list[str]:
+    async def read_often() -> list[str]:
         may_read.clear()
-        first, second = (asyncio.create_task(refresh_and_read()) for _ in range(2))
+        requests = [asyncio.create_task(refresh_and_read()) for _ in range(2)]
         await asyncio.sleep(0)  # both have begun
+        await asyncio.sleep(0)  # the reload has begun
+        requests.append(asyncio.create_task(refresh_and_read()))
+        await asyncio.sleep(0)
         may_read.set()
-        return [await first, await second]
+        return [await request for request in requests]
 
-    assert asyncio.run(read_twice()) == ["new", "new"]
+    assert asyncio.run(read_often()) == ["new"] * 3
 
 
 FILE, OF_ISSUER = (5, 0), (300, 60)  # seconds until a reload, and of the grace period

@@ -102,6 +102,21 @@ def test_an_exception_during_the_handling_of_another_has_both(is_hidden: bool, t
 
 
 @pytest.mark.usefixtures("redacted")
+@pytest.mark.parametrize(
+    "fault",
+    [ValueError(SECRET), SystemExit(SECRET), BaseExceptionGroup(SECRET, [KeyboardInterrupt(SECRET)])],
+    ids=lambda fault: type(fault).__name__,
+)
+def test_an_exception_of_any_kind_is_logged_without_its_message(
+    fault: BaseException, caplog: pytest.LogCaptureFixture
+) -> None:
+    logging.getLogger("care").error("a request failed", exc_info=fault)
+
+    assert SECRET not in caplog.text
+    assert caplog.text.splitlines()[-1] == type(fault).__name__
+
+
+@pytest.mark.usefixtures("redacted")
 def test_an_exception_of_an_unawaited_task_is_logged_without_its_message(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
