@@ -130,8 +130,11 @@ def test_both_contracts_accept_a_good_token(with_accounts: Gateway, name: str) -
 
 @pytest.mark.parametrize(
     "claims",
-    [{}, {"iss": "stranger"}, {"iss": ""}, {"iss": "issuer "}, {"iss": ["issuer"]}, {"iss": 1}],
-    ids=["missing", "wrong", "empty", "nearly", "a list", "a number"],
+    [
+        *({}, {"iss": "stranger"}, {"iss": ""}, {"iss": "issuer "}, {"iss": "issuer/"}, {"iss": "Issuer"}),
+        *({"iss": ["issuer"]}, {"iss": 1}),
+    ],
+    ids=["missing", "wrong", "empty", "a space", "a slash", "a capital", "a list", "a number"],
 )
 def test_a_token_of_another_issuer_is_rejected(open_with: Opening, claims: dict[str, str]) -> None:
     gateway = open_with(token_issuer="issuer")

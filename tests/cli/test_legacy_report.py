@@ -275,10 +275,12 @@ def test_a_period_begins_at_midnight_of_its_first_day() -> None:
         for number, moment in enumerate(moments)
     ]
 
-    [part] = report_on(used).parts
+    served = [calls(LIST_CLIENT_SESSIONS, "", 0, on(day), SERVED) for day in range(1, 22)]
 
-    assert part.lines == [Line("app", "CLIENT", 11_000, 110, AT)]
-    assert (part.rejected, part.last_use) == (11_000, AT)
+    for report in (report_on(used), report_on([*used, *served], are_deprecated=True)):
+        [part] = report.parts
+        assert part.lines == [Line("app", "CLIENT", 11_000, 110, AT)]
+        assert (part.rejected, part.last_use) == (11_000, AT)
 
 
 @pytest.mark.parametrize(
@@ -317,6 +319,18 @@ def test_the_day_on_which_counting_began_is_incomplete(began: datetime, state: S
     [part] = report_on([], (began, AT)).parts
 
     assert (part.state, part.verdict) == (state, verdict)
+
+
+def test_a_single_minute_is_a_gap() -> None:
+    ran = [(LONG_AGO, on(16, 8)), (on(16, 8, 1), AT)]
+
+    assert report_on([], *ran).gaps == [(on(16, 8), on(16, 8, 1))]
+
+
+def test_there_is_no_gap_if_calls_were_never_counted() -> None:
+    report = report_of(StoredUsage([], {}), AT, 7, [LIST_CLIENT_SESSIONS])
+
+    assert (report.since, report.gaps, report.counted_days) == (None, [], 0)
 
 
 def test_the_time_before_counting_began_is_no_gap() -> None:
