@@ -9,11 +9,12 @@ from typing import Any
 
 import pytest
 
-from app.auth import authenticator, keys, rejections
+from app.auth import keys, rejections, tokens
+from app.auth.authenticator import ACCOUNT_CACHE_SECONDS as ACCOUNT_SECONDS
 from app.care import bounds, budgets, homework, new_sessions, questions
 from app.care import feedback as feedbacks
 from app.cli import serve
-from app.db.audit import recorder
+from app.db.audit import chain, recorder
 from app.db.interchange import import_format
 from app.db.moments import is_storable
 from app.events import deliveries, dispatcher, notifications, outbox, retention, webhook
@@ -21,7 +22,9 @@ from app.http import idempotency
 from app.schema.transport import event_stream, subscriptions, trusted_documents, websockets
 from app.server import admission, listener, protocol, sockets, turns
 from app.telemetry import logs
-from app.usage import counts
+from app.telemetry.metrics import backlog
+from app.telemetry.metrics import server as metrics
+from app.usage import counts, report
 
 DOCS = Path(__file__).parent.parent / "docs"
 SECOND, MINUTE, HOUR, DAY = (timedelta(seconds=n) for n in (1, 60, 3600, 86_400))
@@ -36,12 +39,21 @@ PROMISES: dict[str, list[tuple[str, Any, Any]]] = {
         ("key set URLs after 300 s", keys.KEY_SET_SECONDS, 300),
         ("valid for at most 60 s during a fetch", keys.KEY_SET_GRACE, 60),
         ("At most 16 requests wait, for up to 6 s", (keys.MAX_WAITING, keys.WAIT_SECONDS), (16, 6)),
+        ("Fetches are 10 s apart and last at most 5 s", (keys.KEY_SET_PAUSE, keys.FETCH_SECONDS), (10, 5)),
+        ("stops working within 10 s (file)", keys.KEY_FILE_SECONDS + ACCOUNT_SECONDS, 10),
+        ("365 s (URL;", keys.KEY_SET_SECONDS + keys.KEY_SET_GRACE + ACCOUNT_SECONDS, 365),
     ],
-    "security.md": [("(effective within 5 s)", authenticator.ACCOUNT_CACHE_SECONDS, 5)],
+    "security.md": [("(effective within 5 s)", ACCOUNT_SECONDS, 5)],
+    "settings.md": [
+        ("tokens cached for up to 60 s", tokens.TOKEN_CACHE_SECONDS + ACCOUNT_SECONDS, 60),
+        ("with their accounts for 5 s", ACCOUNT_SECONDS, 5),
+        ("every 2,048 characters of a token count as one", tokens.USUAL_LENGTH, 2048),
+    ],
     "audit.md": [
         ("first 20 refused reads in a minute", recorder.MAX_REJECTIONS, 20),
         ("first 20 refused reads in a minute", recorder.WINDOW_SECONDS, 60),
         ("Every second the dispatcher seals new records", dispatcher.PAUSE_SECONDS, 1),
+        ("first seals up to 250 waiting ones", chain.MAX_SEALED, 250),
     ],
     "domain.md": [
         ("titles: 200 characters", bounds.MAX_TITLE, 200),
@@ -63,6 +75,8 @@ PROMISES: dict[str, list[tuple[str, Any, Any]]] = {
     "leaving-the-legacy-paths.md": [
         ("A process counts 100 applications a day separately", counts.MAX_APPLICATIONS, 100),
         ("are kept for 400 days", counts.KEPT_DAYS, 400 * DAY),
+        ("a day if at most 60 minutes are missing", report.MISSED_MINUTES, 60),
+        ("The five newest gaps", report.MAX_GAPS, 5),
     ],
     "legacy-contract.md": [
         ("for at least 24 hours", retention.IDEMPOTENCY_KEY_PERIOD / 2, 24 * HOUR),
@@ -87,6 +101,8 @@ PROMISES: dict[str, list[tuple[str, Any, Any]]] = {
         ("at most 60 refusals a minute", (rejections.MAX_LOGGED, rejections.MINUTE), (60, 60)),
         ("up to 100 names of `CARE_TRUSTED_MANIFEST`", trusted_documents.MAX_NAMES, 100),
         ("without a webhook they wait a day", outbox.WAIT_FOR_WEBHOOK, DAY),
+        ("counts the workers that responded within 3 s", metrics.WORKER_SECONDS, 3),
+        ("Backlogs are counted up to 10,000", backlog.MAX_COUNTED, 10_000),
     ],
     "operations.md": [
         ("respond for 30 s, or do not start within 5 minutes", serve.HEALTHCHECK_SECONDS, 30),
