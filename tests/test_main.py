@@ -213,7 +213,6 @@ def test_production_serves_both_contracts_only_with_a_token(settings: Settings) 
     assert "<html" not in page.text
 
 
-@pytest.mark.sqlite_only
 def test_the_application_is_created_on_first_access(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -31,6 +31,7 @@ from app.telemetry.metrics.collect import (
     backlog_metrics,
     family_of,
     file_metrics,
+    own_metrics,
     stored_metrics,
 )
 from tests import keys
@@ -587,6 +588,22 @@ def test_an_unavailable_database_is_exported(measured: MeasuredGateway) -> None:
     assert current(numbers, "care_database_up") == {(): 0}
     assert current(numbers, "care_outbox_events_waiting") == {}
     assert current(numbers, "care_http_requests_in_flight") == {(): 0}
+
+
+@pytest.mark.sqlite_only
+def test_a_worker_of_the_dispatcher_has_metrics_of_its_database_and_deliveries_only(
+    settings: Settings,
+) -> None:
+    async def run() -> list[Metric]:
+        db = await open_database(settings.database)
+        try:
+            return own_metrics(MetricSources(settings.database, db))
+        finally:
+            await db.close()
+
+    names = {metric.name.split("_")[1] for metric in asyncio.run(run()) if metric.name.startswith("care_")}
+
+    assert names == {"build", "database", "delivery", "webhook", "dispatcher"}
 
 
 @pytest.mark.sqlite_only
