@@ -116,12 +116,17 @@ class DocumentCounter:
         self.roots = list(self.count_roots())
 
     def count_roots(self) -> Iterator[tuple[Definition, Counts]]:
-        """All operations, and unused fragments, which are validated too."""
+        """All operations, and the fragments that they do not use, which are validated too: unused ones, and
+        all but the last of those with one name."""
         for each in self.definitions:
             if isinstance(each, OperationDefinitionNode):
                 yield each, self.count_set(each.selection_set, 1)
         for each in self.definitions:
-            if isinstance(each, FragmentDefinitionNode) and each.name.value not in self.fragment_counts:
+            if not isinstance(each, FragmentDefinitionNode):
+                continue
+            if self.fragments[each.name.value] is not each:
+                yield each, self.count_set(each.selection_set, 1)
+            elif each.name.value not in self.fragment_counts:
                 yield each, self.count_fragment(each.name.value, 1)
 
     def count_set(self, selection_set: SelectionSetNode, level: int) -> Counts:

@@ -53,6 +53,16 @@ CASES: dict[str, tuple[str, dict[str, int], str]] = {
         {"aliases": 2},
         "3 aliases",
     ),
+    "selections of fragments with one name": (
+        "{ ...F } fragment F on Q { a b } fragment F on Q { a b c } fragment F on Q { a }",
+        {"selections": 6},
+        "7 selections",
+    ),
+    "comparisons of fragments with one name": (
+        "{ ...F } fragment F on Q { a a } fragment F on Q { a }",
+        {"comparisons": 1},
+        "2 comparisons",
+    ),
     "directives of the document": ("query A { a @b } query B { a @b }", {"directives": 1}, "2 directives"),
     "root fields": (
         "{ a ...F ... { b } } fragment F on Q { c { d e } }",
@@ -79,6 +89,11 @@ CASES: dict[str, tuple[str, dict[str, int], str]] = {
         "query A { a a } query B { a a } fragment F on Q { a a }",
         {"comparisons": 5},
         "6 comparisons",
+    ),
+    "comparisons after a fragment that is spread twice": (
+        "{ ...F ...F a a } fragment F on Q { b }",
+        {"comparisons": 1},
+        "2 comparisons",
     ),
     "comparisons below": ("{ a { b b } ... { a { b } } }", {"comparisons": 7}, "8 comparisons"),
 }
