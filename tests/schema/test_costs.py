@@ -53,6 +53,9 @@ COSTS = {
     # a repeated field counts once
     "{ viewer { role role } ...F } fragment F on Query { viewer { role timeZone } }": 3,
     "{ viewer { role } again: viewer { role } }": 4,
+    "{ sessions(first: 5) { ...F ...F totalCount } } fragment F on SessionConnection { nodes { id } }": (
+        10 + (1 + 5) + 10
+    ),
     # a fragment without a type is of the type around it
     "{ ... { sessions(first: 5) { ... { nodes { ... { id description } } } } } }": 10 + 1 + 5 * (1 + 10),
     # a conditional field counts
@@ -100,6 +103,8 @@ def test_page_sizes_cost_the_same_as_literals_and_variables(outer: int | None, i
     query = "query($outer: Int, $inner: Int) " + text % ("$outer", "$inner")
 
     assert cost(query, outer=outer, inner=inner) == cost(text % (json.dumps(outer), json.dumps(inner)))
+    both = cost("query($n: Int) " + text % ("$n", "$n"), n=outer)
+    assert both == cost(text % (json.dumps(outer), json.dumps(outer)))
 
 
 @given(st.one_of(sizes, st.just("absent")))

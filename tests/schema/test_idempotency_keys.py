@@ -118,6 +118,9 @@ SEVERAL_MUTATIONS = {
     "side by side": f"{HEAD} {{ a: {ONE} b: {ONE} }}",
     "in a fragment": f"{HEAD} {{ a: {ONE} ...more }} fragment more on Mutation {{ b: {ONE} }}",
     "in an inline fragment": f"{HEAD} {{ a: {ONE} ... on Mutation {{ ... {{ b: {ONE} }} }} }}",
+    "after a fragment that is spread twice": (
+        f"{HEAD} {{ ...one ...one b: {ONE} }} fragment one on Mutation {{ a: {ONE} }}"
+    ),
     "one of them left out": f"{HEAD} {{ a: {ONE} ... @skip(if: true) {{ b: {ONE} }} }}",
 }
 
