@@ -123,6 +123,16 @@ def test_other_requests_are_not_counted(settings: Settings) -> None:
 
 
 @pytest.mark.sqlite_only
+@pytest.mark.parametrize("prepares", [True, False])
+def test_a_request_over_the_rate_limit_is_not_counted(settings: Settings, prepares: bool) -> None:
+    with service(settings, engine=prepares, rate_limit=24) as gateway:  # TITLES costs 12 points
+        responses = [gateway.as_caregiver(1).post_graphql(TITLES) for _ in range(3)]
+
+    assert [each.status_code for each in responses] == [200, 200, 429]
+    assert counts(settings) == {FIELD: 2}
+
+
+@pytest.mark.sqlite_only
 def test_each_operation_of_a_document_has_its_own_count(settings: Settings) -> None:
     two = "query Old { sessions { nodes { title } } } query New { viewer { role } }"
     with service(settings) as gateway:
