@@ -198,6 +198,7 @@ def test_persisted_queries_work_at_a_websocket(fresh: Gateway) -> None:
         unknown = send(extensions=extensions)
         wrong = send(query=OTHER, extensions=extensions)
         both = send(query=ROLE, documentId="x")
+        empty = send(documentId="")
         answers = [
             send(query=ROLE, extensions=extensions),
             send(extensions=extensions),
@@ -206,8 +207,8 @@ def test_persisted_queries_work_at_a_websocket(fresh: Gateway) -> None:
             send(documentId=sha, variables={}, operationName="Role"),
         ]
 
-    errors = [(one["extensions"]["code"], one["message"]) for [[one]] in (unknown, wrong, both)]
-    assert errors == [NOT_FOUND[1:], WRONG_HASH[1:], BOTH[1:]]
+    errors = [(one["extensions"]["code"], one["message"]) for [[one]] in (unknown, wrong, both, empty)]
+    assert errors == [NOT_FOUND[1:], WRONG_HASH[1:], BOTH[1:], NOT_KNOWN[1:]]
     assert answers == [[A_CLIENT, "complete"]] * 5
 
 
