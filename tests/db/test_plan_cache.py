@@ -347,6 +347,19 @@ def test_only_a_new_plan_is_built_in_a_thread(of_kind: DatabaseKind) -> None:
     assert next(again)[0] is statement
 
 
+@of_each_kind
+def test_reads_that_need_the_same_new_plan_at_once_share_it(of_kind: DatabaseKind, cache: PlanCache) -> None:
+    reader: Any = document if of_kind == "postgresql" else levels
+    scope = ReaderScope(of_kind, "caregiver", {"caregiver": 1}, {})
+    reads = [reader.reading_ids(Session, scope, [1], selection(), ()) for _ in range(2)]
+
+    steps = [next(read) for read in reads]
+    one, other = (read.send([step.function()])[0] for read, step in zip(reads, steps, strict=True))
+
+    assert one is other
+    assert cache.weight == only_plan(cache).weight
+
+
 def test_long_work_runs_in_a_thread_before_and_inside_a_transaction(database_url: str) -> None:
     def working() -> Steps[list[int]]:
         (before,) = yield LongWork(get_ident)

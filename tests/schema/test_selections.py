@@ -249,6 +249,20 @@ def test_a_list_may_select_other_things_by_edges_and_by_nodes(
         assert caller.data(together) == {"sessions": {**alone, **others}}
 
 
+def test_lists_below_two_fields_are_the_same_in_either_order_of_the_fields(standing: Gateway) -> None:
+    session = "session { assignments(first: 1, status: PENDING) { totalCount nodes { legacyId } } }"
+    client = "client { scoreHistory(bookId: 1) { score } }"
+    caller = standing.as_caregiver(1)
+
+    for fields in (f"{session} {client}", f"{client} {session}"):
+        assert caller.data(f"{{ assignment(id: 1) {{ {fields} }} }}") == {
+            "assignment": {
+                "session": {"assignments": {"totalCount": 1, "nodes": [{"legacyId": "2"}]}},
+                "client": {"scoreHistory": [{"score": 70}, {"score": 12}]},
+            }
+        }
+
+
 def test_aliases_of_one_list_may_select_other_parts_under_one_name(standing: Gateway) -> None:
     query = """{ session(id: 1) { a: assignments(first: 1) { x: nodes { y: legacyId } }
         b: assignments(first: 1) { x: edges { node { y: name } } } } }"""

@@ -20,7 +20,6 @@ def nodes(*found: int) -> dict[str, Any]:
     return {"nodes": [{"legacyId": str(number)} for number in found]}
 
 
-@pytest.mark.sqlite_only
 def test_aliases_with_different_arguments_on_the_same_session(standing: Gateway) -> None:
     query = f"""{{ session(id: 1) {{
         all: assignments {{ totalCount nodes {{ legacyId }} }}
