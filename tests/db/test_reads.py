@@ -1,18 +1,19 @@
 """For every selection the planned reads return what the simple reader returns, also for inconsistent rows."""
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 
-from app.care.assignments import DUE_SOONEST
+from app.care.assignments import DUE_SOONEST, has_status
 from app.care.sessions import ORDERS as ORDERS_OF_SESSIONS
 from app.db.reader import document, levels, plan_cache
 from app.db.reader.entities import ENTITIES
 from app.db.reader.plan_cache import PlanCache
 from app.db.reader.plans import JOINS_PER_STATEMENT
 from app.db.reader.reads import CountedBy, Row, get_rows, list_rows
-from app.db.reader.selection import AccessScope, Link, Order, PageRequest, Selection
+from app.db.reader.selection import AccessScope, Link, Order, PageRequest, Selection, Where
 from app.db.tables import AnswerSet, Assignment, Book, Client, Feedback, Module, Reminder, Session, Table
 from tests.db.conftest import OpenWorld, opened
 from tests.db.random_world import ASSIGNMENTS, CAREGIVERS
@@ -118,6 +119,46 @@ def test_linked_rows_are_in_the_order_of_their_link(
     page = world.read(list_rows(table, access, ALL, selection))
 
     expected = SimpleReader(world.plain, access).list_rows(table, ALL, lambda _: True, selection)
+    assert typed(as_plain(page, selection)) == typed(expected)
+
+
+PARTS = {"rows": (True, False), "total": (False, True), "both": (True, True)}
+STARTS: list[dict[str, Any]] = [
+    {},
+    {"before": 30},
+    {"order": DUE_SOONEST},
+    {"order": DUE_SOONEST, "after": (NOW, 0)},
+]
+PAGES = tuple(
+    PageRequest(
+        first=first,
+        **start,
+        key=f"{first} {status} {start} {part}",
+        where=(Where(has_status),) if status else (),
+        values={"status": status} if status else {},
+        with_rows=with_rows,
+        with_total=with_total,
+    )
+    for first, status in ((1, None), (2, "PENDING"), (3, "COMPLETE"))
+    for start in STARTS
+    for part, (with_rows, with_total) in PARTS.items()
+)
+
+
+@pytest.mark.parametrize("access", [AccessScope(NOW, caregiver=4), AccessScope(NOW, client=1)])
+@pytest.mark.parametrize("depth", [1, 2])
+def test_pages_of_every_form_within_rows_have_their_rows_and_totals(
+    world: OpenWorld, access: AccessScope, depth: int
+) -> None:
+    """In the second depth they are in the session of each row of a page, so that one session occurs often."""
+    selection = Selection(IDS.columns, tuple(Link("assignments", IDS, page) for page in PAGES))
+    if depth == 2:
+        with_session = Selection(IDS.columns, (Link("session", selection),))
+        selection = Selection(IDS.columns, (Link("assignments", with_session, PageRequest(2, key="outer")),))
+
+    page = world.read(list_rows(Session, access, ALL, selection))
+
+    expected = SimpleReader(world.plain, access).list_rows(Session, ALL, lambda _: True, selection)
     assert typed(as_plain(page, selection)) == typed(expected)
 
 
