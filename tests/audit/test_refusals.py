@@ -97,6 +97,7 @@ BY_GRAPHQL: list[tuple[str, str, str, str, list[Any]]] = [
     ("caregiver", "ownData", "{ ownData }", "FORBIDDEN", []),
     ("client", "clients", "{ clients { nodes { name } } }", "FORBIDDEN", []),
     ("client", "auditEvents", "{ auditEvents(clientId: 2) { totalCount } }", "FORBIDDEN", named(clients=[2])),
+    ("client", "auditEvents", '{ auditEvents(clientId: "x") { totalCount } }', "FORBIDDEN", []),
     (
         "client",
         "closeSession",

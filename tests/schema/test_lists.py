@@ -149,7 +149,9 @@ def test_the_default_page_size_is_20_and_the_maximum_100(gateway: Gateway) -> No
 
     for root, total in (("sessions", 105), ("assignments", 105), ("books", 105)):
         default = caller.data(f"{{ {root} {{ totalCount nodes {{ legacyId }} }} }}")[root]
+        null = caller.data(f"{{ {root}(first: null) {{ totalCount nodes {{ legacyId }} }} }}")[root]
         largest = caller.data(f"{{ {root}(first: 100) {{ totalCount nodes {{ legacyId }} }} }}")[root]
+        assert null == default
         assert default["totalCount"] == largest["totalCount"] == total
         assert default["nodes"] == largest["nodes"][:20]
         sizes[root] = (len(default["nodes"]), len(largest["nodes"]))

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import threading
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -23,6 +24,7 @@ from app.settings import Settings
 from app.telemetry import counters
 from tests import keys
 from tests.callers import Gateway, opened
+from tests.concurrency import before_database_calls, nothing
 from tests.db import raw
 from tests.factories import DAY, NOW, a_world
 from tests.schema.listening import (
@@ -182,6 +184,34 @@ def test_a_disabled_account_executes_nothing_at_an_open_websocket(settings: Sett
 
 
 @pytest.mark.sqlite_only
+def test_an_operation_that_ends_after_another_closed_the_websocket_is_no_fault(
+    settings: Settings, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The account is disabled between the two."""
+    is_reading, may_read = threading.Event(), asyncio.Event()
+
+    async def wait() -> None:
+        is_reading.set()
+        await may_read.wait()
+
+    with a_gateway(settings) as gateway:
+        client, admission = gateway.client, gateway.client.app_state["admission"]
+        reads = [nothing, nothing, wait]  # of the account, twice, and of the sessions
+        with before_database_calls(gateway, reads), listening(gateway.as_client(1)) as listener:
+            listener.subscribe("{ sessions { totalCount } }", "late")
+            assert is_reading.wait(PATIENCE)
+            raw.run(settings.database, "UPDATE client SET is_disabled = TRUE WHERE id = 1 RETURNING id")
+            listener.subscribe("{ viewer { role } }", "closing")
+            closed = listener.receive_close()
+            assert client.portal is not None
+            client.portal.call(may_read.set)
+            wait_for(lambda: not admission.running)
+
+    assert closed == (4403, "there is no enabled account for this token")
+    assert [each.getMessage() for each in caplog.records if each.levelno >= logging.ERROR] == []
+
+
+@pytest.mark.sqlite_only
 def test_the_refusal_that_ends_a_subscription_is_counted_and_logged(
     settings: Settings, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -315,6 +345,38 @@ def test_subscriptions_survive_an_unavailable_database(
         ],
     }
     assert received == {"id": global_id("Event", 2)}
+
+
+@pytest.mark.sqlite_only
+def test_an_event_that_cannot_be_read_is_read_again_at_the_next_check(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not at once: that would keep the process busy until the database is available again."""
+    monkeypatch.setattr(app.schema.transport.subscriptions, "POLL_SECONDS", 1000)
+    changes = "subscription { assignmentChanged(after: 1) { assignment { legacyId } } }"
+    failures: list[object] = []
+
+    async def fail() -> None:
+        failures.append(None)
+        raise DatabaseUnavailable
+
+    async def follow_nothing(_: object) -> None:
+        await asyncio.Event().wait()
+
+    with a_gateway(settings, token_cache=100) as gateway:
+        notifier = gateway.client.app_state["notifier"]
+        notifier.follow = follow_nothing
+        insert_event(settings.database, "EXTENDED", number=2)
+        reads = [*[nothing] * 3, fail]  # of the account, the position, the events and the assignment
+        with before_database_calls(gateway, reads), listening(gateway.as_caregiver(1)) as listener:
+            listener.subscribe(changes)
+            wait_for(lambda: bool(failures))
+            viewer = listener.query("{ viewer { role } }")
+            assert gateway.client.portal is not None
+            gateway.client.portal.call(notifier.notify, None)
+            change = listener.receive_change()
+
+    assert (viewer, change) == ({"viewer": {"role": "CAREGIVER"}}, {"assignment": {"legacyId": "2"}})
 
 
 # --- changes during a read ---
