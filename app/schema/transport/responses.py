@@ -20,6 +20,7 @@ from app.schema.errors import count_errors, format_error
 
 # A response that is expected to have up to so many times the limit is written without being measured.
 WRITTEN_UNMEASURED = 4
+MAX_PART = 1000  # characters: the error of a response that is too long must not be too long itself
 
 Path = tuple[str, ...]
 
@@ -93,7 +94,7 @@ def length_of(text: str) -> int:
 def too_long(limit: int, lengths: Counter[Path], ctx: Context) -> ResponseTooLong:
     longest = max(lengths, key=lengths.__getitem__)
     part = ".".join(longest[1:] if longest[:1] == ("data",) else longest)
-    fewer = f"select fewer fields of `{part}`" if part else "select fewer fields"
+    fewer = f"select fewer fields of `{part}`" if 0 < len(part) <= MAX_PART else "select fewer fields"
     return ctx.too_long(limit, f"{fewer}, or request less at once")
 
 
