@@ -4,6 +4,7 @@ nothing about the schema."""
 import inspect
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,7 +13,7 @@ from app.engine.schema import EngineOptions
 from app.main import create_app
 from app.schema.schema import engine_options_of
 from app.settings import Environment, Settings
-from tests.callers import Caller, Gateway, opened
+from tests.callers import Caller, Gateway, opened, schema_of
 from tests.factories import NOW
 from tests.schema.keyed import KEY, post
 from tests.schema.listening import listening, streaming
@@ -326,6 +327,26 @@ def test_in_development_a_rejected_repetition_reports_its_cost(caregiver: Caller
 
     assert ["errors" in each for each in responses] == [False, False, False, True]
     assert [each["extensions"]["cost"]["cost"] for each in responses] == [312, 312, 312, 30_111]
+
+
+def test_in_development_a_response_that_is_too_long_reports_its_cost(
+    usual: Gateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    schema = schema_of(usual.client.app)
+    assert schema.engine_options.limits is not None
+    limits = replace(schema.engine_options.limits, response=1000)
+    monkeypatch.setattr(schema, "engine_options", replace(schema.engine_options, limits=limits))
+
+    roles = " ".join(f"a{n}: role" for n in range(100))
+    response = usual.as_caregiver(1).graphql(f"{{ viewer {{ {roles} }} }}")
+
+    advice = "select fewer fields of `viewer`, or request less at once"
+    message = f"the response would have more than 1000 bytes: {advice}"
+    assert response == {
+        "data": None,
+        "errors": [{"message": message, "extensions": {"code": "TOO_COSTLY"}}],
+        "extensions": {"cost": {"cost": 101, "limit": 15000}},
+    }
 
 
 def test_in_development_a_websocket_reports_the_cost(caregiver: Caller) -> None:

@@ -393,6 +393,20 @@ def test_the_number_of_operations_per_websocket_is_limited(caregivers: Gateway) 
         assert listener.receive_close() == (4409, "Subscriber for 1 already exists")
 
 
+def test_an_overloaded_process_rejects_an_operation_and_keeps_the_websocket(caregivers: Gateway) -> None:
+    admission = caregivers.client.app_state["admission"]
+    before = counters.limits["requests at once"]
+    rejected = {"message": "server overloaded", "extensions": {"code": "OVERLOADED"}}
+    with listening(caregivers.as_caregiver(1)) as listener:
+        most, admission.most_requests = admission.most_requests, 0
+        listener.subscribe(VIEWER)
+        assert listener.receive() == {"id": "1", "type": "error", "payload": [rejected]}
+        admission.most_requests = most
+        assert listener.query(VIEWER) == {"viewer": {"role": "CAREGIVER"}}
+
+    assert counters.limits["requests at once"] == before + 1
+
+
 def test_shutdown_completes_no_subscription(caregivers: Gateway) -> None:
     """The server then closes the connection, and the client reconnects."""
     with listening(caregivers.as_caregiver(1)) as listener:
