@@ -22,6 +22,7 @@ from graphql import (
     GraphQLSchema,
     IntValueNode,
     ListValueNode,
+    NullValueNode,
     OperationDefinitionNode,
     ValueNode,
     VariableNode,
@@ -59,7 +60,10 @@ class SizeArgument:
     def literal_size(self, value: ValueNode) -> float:
         if isinstance(value, IntValueNode):
             return self.size(int(value.value[:10]))
-        return self.size([None] * len(value.values) if isinstance(value, ListValueNode) else None)
+        if isinstance(value, NullValueNode):
+            return self.size(None)
+        # A single value for a list means a list of one.
+        return self.size([None] * len(value.values) if isinstance(value, ListValueNode) else [None])
 
 
 @dataclass(frozen=True)

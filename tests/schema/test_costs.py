@@ -126,6 +126,12 @@ def test_ids_cost_the_same_as_literals_and_variables(number: int) -> None:
     )
 
 
+def test_a_single_value_costs_the_same_as_a_list_of_one() -> None:
+    query = "query($ids: [ID!]!) { nodes(ids: $ids) { id } }"
+
+    assert cost(query, ids="1") == cost('{ nodes(ids: "1") { id } }') == cost('{ nodes(ids: ["1"]) { id } }')
+
+
 def test_a_whole_number_written_with_a_fraction_costs_the_same() -> None:
     query = "query($n: Int, $ids: [ID!]!) { clients(first: $n) { nodes { id } } nodes(ids: $ids) { id } }"
 
