@@ -124,6 +124,7 @@ def test_on_the_plain_engine_too(talkative: Gateway) -> None:
     "query, part",
     [
         (f"{{ session(id: 1) {{ {aliases(20)} }} }}", "session"),
+        (f"{{ session(id: 1) {{ client {{ id }} {'b' * LIMIT}: id }} }}", "session"),
         (f"{{ {'a' * LIMIT}: sessions(first: 4) {{ nodes {{ {'b' * LIMIT}: id }} }} }}", ""),
         (f"{{ data: sessions {{ data: nodes {{ {aliases(9)} }} }} }}", "data.data"),
         (f"{{ a: sessions {{ nodes {{ id }} }} b: sessions {{ nodes {{ {aliases(9)} }} }} }}", "b.nodes"),
