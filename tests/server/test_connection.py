@@ -363,9 +363,12 @@ def test_an_absolute_target_may_have_no_path(target: bytes, path: str) -> None:
     assert run(main) == ([200], [path])
 
 
+@pytest.mark.parametrize("header", [b"connection: keep-alive", b"connection: upgrade\r\nupgrade: h2c"])
 @pytest.mark.parametrize("version", [b"1.0", b"1.1", b"1.2"])
-def test_a_connection_of_http_1_0_is_closed_also_if_the_client_would_keep_it(version: bytes) -> None:
-    request = REQUEST.replace(b"1.1", version)[:-2] + b"connection: keep-alive\r\n\r\n"
+def test_a_connection_of_http_1_0_is_closed_also_if_the_client_would_keep_it(
+    version: bytes, header: bytes
+) -> None:
+    request = REQUEST.replace(b"1.1", version)[:-2] + header + b"\r\n\r\n"
 
     async def main() -> tuple[bool, list[str], str]:
         one = Connection()
@@ -581,6 +584,31 @@ def test_each_header_of_a_trusted_proxy_counts(header: bytes, expected: tuple[st
         return scope["scheme"], scope["client"][0]
 
     assert run(main) == expected
+
+
+AUTHORIZATIONS: dict[str, tuple[bytes, bool]] = {
+    "known": (b"authorization: Bearer mine\r\n", True),
+    "in lower case": (b"authorization: bearer mine\r\n", True),
+    "of another scheme": (b"authorization: Basic mine\r\n", False),
+    "unknown": (b"authorization: Bearer min\r\n", False),
+    "with a byte beyond ASCII": (b"authorization: Bearer \xff\r\n", False),
+    "twice": (b"authorization: Bearer mine\r\n" * 2, False),
+    "the second of two": (b"authorization: Bearer min\r\nauthorization: Bearer mine\r\n", False),
+}
+
+
+@pytest.mark.parametrize(("header", "is_known"), AUTHORIZATIONS.values(), ids=AUTHORIZATIONS)
+def test_only_one_known_token_names_the_viewer_of_a_request(header: bytes, is_known: bool) -> None:
+    """The application reads any other header, and rejects the request."""
+
+    async def main() -> tuple[list[int], list[bool], list[bool]]:
+        one, account = Connection(), SimpleNamespace(budget=Budget())
+        one.admission.signed_in = {"mine": cast(Any, account)}
+        await one.receive(b"GET /" + HEAD + header + b"\r\n")
+        [state] = [each["state"] for each in one.scopes]
+        return one.statuses, [state["account"] is account], [state["budget"] is account.budget]
+
+    assert run(main) == ([200], [is_known], [is_known])
 
 
 @pytest.mark.parametrize(("path", "status"), [(b"/livez", 200), (b"/readyz?probe=1", 200), (b"/ready", 503)])
@@ -800,9 +828,9 @@ def test_the_deferred_request_of_a_client_that_leaves_is_dropped() -> None:
 
 @pytest.mark.parametrize("is_started", [True, False])
 def test_a_request_that_waits_for_a_client_to_read_ends_when_the_client_leaves(is_started: bool) -> None:
-    """It is not executed if it has not begun."""
+    """It is not executed if it has not begun, and no longer counts as waiting."""
 
-    async def main() -> tuple[int, list[int], tuple[int, int]]:
+    async def main() -> tuple[int, list[int], tuple[int, int, int]]:
         one = Connection()
         if is_started:
             await one.receive(WAITS)
@@ -812,9 +840,9 @@ def test_a_request_that_waits_for_a_client_to_read_ends_when_the_client_leaves(i
         running = len(one.admission.running)
         one.protocol.connection_lost(None)
         await settle()
-        return running, one.statuses, (len(one.scopes), len(one.admission.running))
+        return running, one.statuses, (len(one.scopes), len(one.admission.running), one.admission.queued)
 
-    assert run(main) == (1, [], (int(is_started), 0))
+    assert run(main) == (1, [], (int(is_started), 0, 0))
 
 
 @pytest.mark.parametrize("end", ["resume_writing", "connection_lost"])

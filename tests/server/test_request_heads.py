@@ -101,6 +101,8 @@ def test_the_path_of_an_absolute_target_follows_its_origin(target: bytes, path: 
     [
         ("1.0", {}, None),
         ("1.1", {}, 400),
+        ("1.2", {}, 400),
+        ("2.0", {b"host": b"care"}, 505),
         ("1.1", {b"host": b"a" * MAX_HOST}, None),
         ("1.1", {b"host": b"a" * (MAX_HOST + 1)}, 400),
         ("1.0", {b"host": b"a b"}, 400),
