@@ -20,6 +20,7 @@ from app.server.sockets import (
     MESSAGE_BYTES,
     MESSAGES_AT_ONCE,
     MESSAGES_PER_SECOND,
+    PENDING_BYTES,
     PENDING_FRAMES,
     READERS_PER_TURN,
     EdgeConnection,
@@ -223,9 +224,9 @@ def test_a_long_message_counts_as_several(
     assert asyncio.run(main()) == pytest.approx(seconds)
 
 
-def opened(pending: dict[Any, Any]) -> EdgeConnection:
+def opened(pending: dict[Any, Any], limit: int = 2**20) -> EdgeConnection:
     """A connection after its handshake, that has not signed in."""
-    one = EdgeConnection(ServerProtocol(), pending)
+    one = EdgeConnection(ServerProtocol(max_size=limit), pending)
     pending[one] = None
     one.receive_data(
         b"GET /graphql HTTP/1.1\r\nhost: care\r\nconnection: upgrade\r\nupgrade: websocket\r\n"
@@ -234,6 +235,22 @@ def opened(pending: dict[Any, Any]) -> EdgeConnection:
     [request] = one.events_received()
     one.send_response(one.accept(cast(Any, request)))
     return one
+
+
+@pytest.mark.parametrize("limit", [1024, PENDING_BYTES, PENDING_BYTES + 1024])
+@pytest.mark.parametrize("is_signed_in", [True, False])
+def test_a_message_may_have_exactly_the_limit_which_is_lower_before_sign_in(
+    limit: int, is_signed_in: bool
+) -> None:
+    most, codes = (limit if is_signed_in else min(limit, PENDING_BYTES)), list[int | None]()
+    for length in (most, most + 1):
+        one = opened({}, limit)
+        if is_signed_in:
+            one.sign_in()
+        one.receive_data(Frame(Opcode.TEXT, b"a" * length).serialize(mask=True))
+        codes.append(one.close_sent.code if one.close_sent else None)
+
+    assert codes == [None, CloseCode.MESSAGE_TOO_BIG]
 
 
 def test_a_client_that_goes_on_sending_too_many_frames_receives_the_close_code() -> None:

@@ -59,6 +59,15 @@ def test_a_client_that_reads_too_little_has_it_once() -> None:
     assert ends_at(sending(UNSENT), *[MIN_PROGRESS // 16] * 60) == 15
 
 
+@pytest.mark.parametrize("seconds", [5, 15, 60])
+def test_an_idle_connection_stays_open_for_its_own_time(seconds: int) -> None:
+    """It may be longer than that of a request."""
+    one = sending(0, IDLE)
+    one.timeout_keep_alive = seconds
+
+    assert ends_at(one) == seconds
+
+
 def test_a_body_that_the_server_does_not_read_has_no_timeout() -> None:
     """It waits for the response to the request before it."""
     one = sending(0)
