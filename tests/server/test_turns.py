@@ -330,6 +330,33 @@ def test_a_slice_that_begins_with_an_error_is_charged(turns: Turns, done: list[s
     assert done == ["busy", "connection", "busy"]
 
 
+@pytest.mark.parametrize("is_cancelled", [True, False])
+def test_a_slice_that_begins_with_an_error_does_not_wait_for_its_turn(
+    turns: Turns, done: list[str], working: Any, is_cancelled: bool
+) -> None:
+    """It may have a lock, for which others wait."""
+
+    async def request(failing: "asyncio.Future[None]") -> None:
+        try:
+            await failing
+        finally:
+            done.append("released")
+
+    async def main() -> None:
+        busy = state_of_viewer()
+        failing = asyncio.get_running_loop().create_future()
+        first = in_task(request(failing), busy, turns)
+        await asyncio.sleep(0)
+        await in_task(working("busy", 5.2), busy, turns)
+        second = in_task(working("busy", 0.2), busy, turns)
+        first.cancel() if is_cancelled else failing.set_exception(ConnectionError())
+        await asyncio.wait([first, second])
+
+    run(main)
+
+    assert done == ["busy", "released", "busy"]
+
+
 def test_the_tasks_that_a_request_starts_count_for_its_viewer(
     turns: Turns, done: list[str], working: Any
 ) -> None:
