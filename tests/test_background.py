@@ -196,6 +196,27 @@ def test_a_task_is_not_restarted_during_shutdown() -> None:
     assert runs == [1]
 
 
+@pytest.mark.parametrize("more", [True, False, None])
+def test_work_is_repeated_at_once_if_more_remains_and_otherwise_after_a_pause(more: bool | None) -> None:
+    runs, stop = [], asyncio.Event()
+
+    async def work() -> bool | None:
+        runs.append(1)
+        if len(runs) == 3:
+            stop.set()
+        return more
+
+    async def main() -> int:
+        repeating = asyncio.create_task(repeat(work, stop, PATIENCE))
+        await asyncio.sleep(0)
+        before = len(runs)
+        stop.set()
+        await repeating
+        return before
+
+    assert run(main()) == (3 if more else 1)
+
+
 @pytest.mark.parametrize("more", [True, False])
 def test_work_is_not_repeated_during_shutdown_although_more_remains(more: bool) -> None:
     runs, stop = [], asyncio.Event()
