@@ -64,11 +64,16 @@ def test_a_service_with_tables_of_another_version_is_not_ready(gateway: Gateway)
     assert get(gateway, "/readyz")[0] == 200
 
 
-def test_a_service_without_its_database_is_live_but_not_ready(gateway: Gateway) -> None:
+def test_a_service_without_its_database_is_live_but_not_ready(
+    gateway: Gateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
     take_away(gateway.settings.database)
 
     assert get(gateway, "/readyz") == (503, {"status": "the database does not respond"}, "no-store")
     assert get(gateway, "/livez")[0] == 200
+
+    monkeypatch.setattr(gateway.client.app_state["admission"], "is_draining", True)
+    assert get(gateway, "/readyz") == (503, {"status": "shutting down"}, "no-store")
 
 
 @pytest.mark.sqlite_only
