@@ -138,8 +138,10 @@ def test_the_body_of_a_request_behind_a_running_one_is_read_after_its_response()
         expecting = POST + b"expect: 100-continue\r\ncontent-length: 2\r\n\r\n"
         await one.receive(WAITS, expecting, b"{")
         states.append((one.statuses, [*one.calls]))
+        one.clock = 60
         await one.release()
         states.append((one.statuses, [*one.calls]))
+        assert one.protocol.deadline(one.clock) > one.clock  # the client could not send the rest before
         one.protocol.on_timeout()  # the body is late
         return [*states, (one.statuses, one.calls)]
 
@@ -260,17 +262,28 @@ def test_a_response_of_a_process_that_drains_closes_its_connection(is_draining: 
     assert (closes, calls) == (is_draining, ["close"] if is_draining else [])
 
 
-def test_every_stream_of_a_client_that_closes_its_sending_side_ends() -> None:
-    """Also one that begins later."""
-
-    async def main() -> list[str]:
+@pytest.mark.parametrize("begins_later", [True, False])
+def test_every_stream_of_a_client_that_closes_its_sending_side_ends(begins_later: bool) -> None:
+    async def main() -> tuple[bool, bool]:
         one = Connection()
-        await one.receive(WAITS, REQUEST.replace(b"/", b"/listens", 1))
-        one.protocol.eof_received()
+        await one.receive(*[WAITS] * begins_later, REQUEST.replace(b"/", b"/listens", 1))
+        stays_open = one.protocol.eof_received()
         await one.release()
-        return one.calls
+        return stays_open, "abort" in one.calls
 
-    assert "abort" in run(main)
+    assert run(main) == (begins_later, begins_later)
+
+
+def test_what_is_noted_about_a_request_is_not_known_to_others() -> None:
+    async def main() -> list[dict[str, Any]]:
+        one = Connection()
+        await one.receive(WAITS, REQUEST)
+        one.scopes[0]["state"].update(status=500, request_id="of the first")
+        await one.release()
+        await one.receive(REQUEST)
+        return [each["state"] for each in one.scopes[1:]]
+
+    assert [each.keys() & {"status", "request_id"} for each in run(main)] == [set(), set()]
 
 
 def test_a_stream_notices_the_end_of_its_client_although_a_request_waits_behind_it() -> None:
@@ -843,6 +856,19 @@ def test_a_request_that_waits_for_a_client_to_read_ends_when_the_client_leaves(i
         return running, one.statuses, (len(one.scopes), len(one.admission.running), one.admission.queued)
 
     assert run(main) == (1, [], (int(is_started), 0, 0))
+
+
+def test_a_part_of_a_response_counts_no_more_once_the_client_has_read_it() -> None:
+    async def main() -> list[tuple[int, int]]:
+        one, counted = Connection(), []
+        await one.receive(WAITS)
+        budget, one.unsent = one.admission.budgets.of_address(ADDRESS), 100
+        for change in (one.protocol.pause_writing, one.protocol.resume_writing):
+            change()
+            counted.append((budget.unsent, budget.slow_connections))
+        return counted
+
+    assert run(main) == [(100, 1), (0, 0)]
 
 
 @pytest.mark.parametrize("end", ["resume_writing", "connection_lost"])
