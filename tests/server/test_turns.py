@@ -222,6 +222,29 @@ def test_people_who_are_new_to_the_process_wait_beside_each_other(
     assert (done, turns.queue) == (["new"] * 3 + ["known"] * 3, {})
 
 
+def test_the_rest_of_a_request_waits_in_the_place_of_its_viewer(
+    turns: Turns, done: list[str], working: Any
+) -> None:
+    """Someone who uses ever new tokens would have many places."""
+    viewer, address = Budget(), Budgets().of_address("192.0.2.1")
+    viewer.seconds_owed = 3.5 * TURN_SECONDS
+
+    async def sign_in(state: State) -> None:
+        state["budget"] = viewer
+        await asyncio.sleep(0)
+        await working("new", 0.1)
+
+    async def main() -> None:
+        state = {"budget": address}
+        requests = [in_task(sign_in(state), state, turns)]
+        requests += [in_task(working("known", 0.1, slices=3), state_of_viewer(), turns)]
+        await asyncio.gather(*requests)
+
+    run(main)
+
+    assert done == ["known"] * 3 + ["new"]
+
+
 def test_strangers_of_an_address_take_one_turn_like_a_viewer(
     turns: Turns, done: list[str], working: Any
 ) -> None:
