@@ -8,6 +8,7 @@ import signal
 import socket
 from collections import deque
 from contextlib import ExitStack
+from multiprocessing import get_context
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -185,6 +186,23 @@ def test_a_supervisor_that_ends_replaces_no_worker(monkeypatch: pytest.MonkeyPat
     workers.keep_subprocess_alive()
 
     assert (workers.processes, ended.replace_at) == ([ended], None)
+
+
+def test_all_workers_end_once_the_supervisor_does_not_listen(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It would keep connections waiting. The workers must know that no other one takes theirs."""
+    found: list[tuple[bool, bool]] = []
+    listening = socket.socket()
+    config = Config(Starlette(), log_config=None)
+    config.ending = ending = get_context("spawn").Event()
+
+    def terminate(workers: Any) -> None:
+        found.append((listening.fileno() == -1, ending.is_set()))
+
+    monkeypatch.setattr(Multiprocess, "terminate_all", terminate)
+
+    Workers(config, [listening]).terminate_all()
+
+    assert found == [(True, True)]
 
 
 def test_the_supervisor_forwards_a_second_signal_once(monkeypatch: pytest.MonkeyPatch) -> None:

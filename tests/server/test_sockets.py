@@ -254,9 +254,9 @@ def test_a_message_may_have_exactly_the_limit_which_is_lower_before_sign_in(
 
 
 def test_a_client_that_goes_on_sending_too_many_frames_receives_the_close_code() -> None:
-    """A connection that is aborted or closed meanwhile would lose it."""
+    """A connection that is aborted or closed meanwhile would lose it. A shutdown sends no second one."""
 
-    async def main() -> tuple[list[str], int]:
+    async def main() -> tuple[list[str], int, list[str]]:
         one, written = Socket(), bytearray()
         protocol = one.protocol
         protocol.conn = opened(protocol.pending)
@@ -266,9 +266,12 @@ def test_a_client_that_goes_on_sending_too_many_frames_receives_the_close_code()
         protocol.transport.write_eof = lambda: None  # type: ignore[method-assign]
         for _ in range(3):
             protocol.data_received(PING.serialize(mask=True) * (PENDING_FRAMES + 1))
-        return one.calls, written.count(CloseCode.POLICY_VIOLATION.to_bytes(2, "big"))
+        before, length = [*one.calls], len(written)
+        protocol.shutdown()
+        assert len(written) == length
+        return before, written.count(CloseCode.POLICY_VIOLATION.to_bytes(2, "big")), one.calls
 
-    assert asyncio.run(main()) == ([], 1)
+    assert asyncio.run(main()) == ([], 1, ["close"])
 
 
 @pytest.mark.parametrize("has_read", [True, False])
