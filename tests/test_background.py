@@ -183,6 +183,26 @@ def test_background_work_is_finished_also_after_an_error_of_the_start() -> None:
     assert finished == [1]
 
 
+def test_a_failed_task_is_restarted_after_a_pause() -> None:
+    """It would fail at once again, and fill the log."""
+    runs, stop = [], asyncio.Event()
+
+    async def work() -> None:
+        runs.append(1)
+        if len(runs) < 3:
+            raise MemoryError
+
+    async def main() -> int:
+        running = asyncio.create_task(keep_running("the work", work, PATIENCE, stop))
+        for _ in range(10):
+            await asyncio.sleep(0)
+        stop.set()
+        await running
+        return len(runs)
+
+    assert run(main()) == 1
+
+
 def test_a_task_is_not_restarted_during_shutdown() -> None:
     runs, stop = [], asyncio.Event()
 

@@ -165,15 +165,17 @@ def test_a_body_that_looks_like_a_request_is_none() -> None:
     assert run(main) == ([503], 0)
 
 
-def test_a_request_after_a_rejected_one_is_accepted_if_there_is_room() -> None:
-    body = [POST + b"upgrade-insecure-requests: 1\r\ncontent-length: 2\r\n\r\n", b"{", b"}"]
+@pytest.mark.parametrize("length", [2, 2 * MAX_HEADER_BYTES])
+def test_a_request_after_a_rejected_one_is_accepted_if_there_is_room(length: int) -> None:
+    """The body of the rejected one may be longer than a head, or than the limit."""
+    head = POST + b"upgrade-insecure-requests: 1\r\ncontent-length: %d\r\n\r\n"
 
     async def main() -> tuple[list[int], list[str]]:
         one, other = Connection(most_requests=1), cast(Any, object())
         one.admission.enqueue(other, Budget())
-        await one.receive(*body)
+        await one.receive(head % length, *[b"a" * (length // 2)] * 2)
         one.admission.leave(other)
-        await one.receive(*body)
+        await one.receive(head % 2, b"{", b"}")
         return one.statuses, one.calls
 
     assert run(main) == ([503, 200], [])

@@ -274,6 +274,18 @@ def test_a_client_that_goes_on_sending_too_many_frames_receives_the_close_code()
     assert asyncio.run(main()) == ([], 1, ["close"])
 
 
+def test_a_websocket_may_sign_in_while_it_is_closed_for_not_having_done_so() -> None:
+    async def main() -> dict[Any, Any]:
+        protocol = Socket().protocol
+        protocol.conn = opened(protocol.pending)
+        protocol.transport.write_eof = lambda: None  # type: ignore[method-assign]
+        protocol.close_unauthenticated()
+        protocol.conn.sign_in()  # its token is verified now
+        return protocol.pending
+
+    assert asyncio.run(main()) == {}
+
+
 @pytest.mark.parametrize("has_read", [True, False])
 def test_a_websocket_whose_handler_has_ended_stays_until_the_timeout(has_read: bool) -> None:
     async def handle(*_: Any) -> None:
