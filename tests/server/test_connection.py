@@ -264,6 +264,25 @@ def test_a_response_of_a_process_that_drains_closes_its_connection(is_draining: 
     assert (closes, calls) == (is_draining, ["close"] if is_draining else [])
 
 
+@pytest.mark.parametrize(
+    ("requests", "is_answered"),
+    [([], False), ([REQUEST], False), ([WAITS], True), ([WAITS, REQUEST], True), ([WAITS, POST], True)],
+    ids=["no request", "an answered one", "a running one", "one behind it", "an incomplete one behind it"],
+)
+def test_a_client_that_closes_its_sending_side_still_gets_the_responses_to_complete_requests(
+    requests: list[bytes], is_answered: bool
+) -> None:
+    async def main() -> tuple[bool, bool, list[int]]:
+        one = Connection()
+        await one.receive(*requests)
+        stays_open = one.protocol.eof_received()
+        await one.release()
+        return stays_open, "write_eof" in one.calls, one.statuses
+
+    count = len(requests) - (POST in requests)
+    assert run(main) == (is_answered, is_answered, [200] * count)
+
+
 @pytest.mark.parametrize("begins_later", [True, False])
 def test_every_stream_of_a_client_that_closes_its_sending_side_ends(begins_later: bool) -> None:
     async def main() -> tuple[bool, bool]:
