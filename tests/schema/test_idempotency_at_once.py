@@ -14,7 +14,14 @@ from app.http.idempotency import run_once
 from app.http.messages import Reply
 from app.main import create_app
 from tests.callers import Gateway, opened
-from tests.concurrency import ApiCall, ApiResponse, before_database_calls, send_call, send_together
+from tests.concurrency import (
+    ApiCall,
+    ApiResponse,
+    before_database_calls,
+    nothing,
+    send_call,
+    send_together,
+)
 from tests.factories import NOW, a_world, starting_with
 from tests.schema.keyed import (
     KEYED,
@@ -62,14 +69,17 @@ def test_sixteen_concurrent_requests_to_two_processes_have_one_effect(world: Gat
     assert books(world) == [3]
 
 
-def test_a_key_in_use_is_a_conflict(world: Gateway) -> None:
+@pytest.mark.parametrize("is_found", [True, False])
+def test_a_key_in_use_is_a_conflict(world: Gateway, is_found: bool) -> None:
+    """Also while the first request looks for a stored response."""
     same = ApiCall(world.as_caregiver(1), "POST", "/graphql", assigning(), KEYED)
     responses: list[ApiResponse] = []
 
     async def meanwhile() -> None:
         responses.append(await send_call(world.client, same))
 
-    with before_database_calls(world, writes=[meanwhile]):
+    calls = {"writes": [meanwhile]} if is_found else {"reads": [nothing, meanwhile]}
+    with before_database_calls(world, **calls):
         first = assign(world)
 
     assert is_assigned(first)
