@@ -211,6 +211,19 @@ def test_the_rest_of_a_request_with_a_new_token_waits_for_the_turn_of_its_viewer
 
 
 @pytest.mark.sqlite_only
+def test_a_request_without_a_token_counts_for_its_address(gateway: Gateway) -> None:
+    authenticator = authenticator_of(gateway)
+    address = authenticator.budgets.of_address("192.0.2.1")
+    state = {"authenticator": authenticator, "budget": address}
+    scope = {"type": "http", "headers": [], "state": state}
+
+    assert gateway.client.portal is not None
+    context = gateway.client.portal.call(open_context, scope, "r", Contract.GRAPHQL)
+
+    assert (context.viewer, state["budget"]) == (None, address)
+
+
+@pytest.mark.sqlite_only
 def test_the_time_of_the_read_counts_for_the_account_cache(gateway: Gateway) -> None:
     """The account may have been disabled right after the snapshot of a slow read."""
     remembered = keys.token("CAREGIVER", "caregiver-1")
