@@ -559,18 +559,18 @@ def test_what_an_incomplete_request_occupies_is_counted() -> None:
 # --- timeouts ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("unsent", [0, 100])
-def test_a_client_is_idle_from_the_response_on(unsent: int) -> None:
-    """Also if the response has not left the buffer yet."""
+@pytest.mark.parametrize(("unsent", "later"), [(0, 60 + 5), (100, 64 + 5)])
+def test_a_client_is_idle_from_the_response_on(unsent: int, later: float) -> None:
+    """Its time to read begins then, too, if the response has not left the buffer yet."""
 
-    async def main() -> float:
+    async def main() -> list[float]:
         one = Connection()
         await one.receive(WAITS)
         one.clock, one.unsent = 60, unsent
         await one.release()
-        return one.protocol.deadline(one.clock)
+        return [one.protocol.deadline(now) for now in (60, 64)]
 
-    assert run(main) == 60 + 5
+    assert run(main) == [60 + 5, later]
 
 
 def test_head_and_body_have_the_timeout_each() -> None:

@@ -134,7 +134,7 @@ def test_a_client_is_idle_from_the_rejection_of_its_request_on(is_deferred: bool
             assert not sent
             one.make_room()
         one.cancel_timer()
-        return one.deadline(clock)
+        return one.deadline(clock + 4)
 
     deadline = asyncio.run(reject())
 
