@@ -22,7 +22,7 @@ from app.settings import Environment, Settings
 from tests.leftovers import of_requests
 
 ADDRESS = "192.0.2.1"
-LIMIT = 1024  # bytes of a body
+LIMIT, LEGACY_LIMIT = 2048, 1024  # bytes of a body
 HEAD = b" HTTP/1.1\r\nhost: care\r\n"
 WAITS, REQUEST = b"GET /waits" + HEAD + b"\r\n", b"GET /" + HEAD + b"\r\n"
 POST = b"POST /" + HEAD
@@ -48,7 +48,7 @@ class Connection:
             env=Environment.DEVELOPMENT,
             most_requests=most_requests,
             graphql_body_limit=LIMIT,
-            legacy_body_limit=LIMIT,
+            legacy_body_limit=LEGACY_LIMIT,
         )
         self.admission = AdmissionControl(settings)
         self.admission.turns.clock = lambda: 0.0  # no slice is long
@@ -464,14 +464,15 @@ def test_invalid_http_after_the_first_read_is_rejected_in_the_format_of_its_path
 
 @pytest.mark.parametrize("is_chunked", [True, False])
 @pytest.mark.parametrize("more", [0, 1])
-def test_a_body_may_have_exactly_the_limit(is_chunked: bool, more: int) -> None:
-    length = LIMIT + more
+@pytest.mark.parametrize(("target", "limit"), [(b"/graphql", LIMIT), (b"//%67ateway/a", LEGACY_LIMIT)])
+def test_a_body_may_have_exactly_the_limit(is_chunked: bool, more: int, target: bytes, limit: int) -> None:
+    length = limit + more
     body = b"%x\r\n%b\r\n0\r\n\r\n" % (length, bytes(length)) if is_chunked else bytes(length)
     header = b"transfer-encoding: chunked" if is_chunked else b"content-length: %d" % length
 
     async def main() -> tuple[list[int], bool]:
         one = Connection()
-        await one.receive(POST + header + b"\r\n\r\n", body)
+        await one.receive(b"POST " + target + HEAD + header + b"\r\n\r\n", body)
         return one.statuses, b"connection: close" in one.sent
 
     assert run(main) == ([200], more > 0)
