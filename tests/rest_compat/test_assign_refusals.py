@@ -198,7 +198,7 @@ NO_OBJECTS = "remindDates must be an array of objects"
 NO_OBJECT = "remindDates[1] must be an object of date and time"
 OUTSIDE = "remindDates must lie between startDate and endDate: remindDates[1]"
 BOUNDS: dict[str, tuple[Changed, str]] = {
-    "bookIds is text": ({"bookIds": "1,2"}, NO_LIST),
+    "bookIds is text": ({"bookIds": "1, 2"}, NO_LIST),
     "bookIds is a number": ({"bookIds": 1}, NO_LIST),
     "bookIds is an object": ({"bookIds": {}}, NO_LIST),
     "bookIds is true": ({"bookIds": True}, NO_LIST),
