@@ -152,6 +152,22 @@ def test_the_body_of_a_request_behind_a_running_one_is_read_after_its_response()
     ]
 
 
+def test_the_time_of_a_request_begins_when_it_has_arrived(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It includes the wait for the response before it."""
+
+    async def main() -> list[float]:
+        one = Connection()
+        monkeypatch.setattr(protocol, "perf_counter", lambda: one.clock)
+        await one.receive(WAITS, POST + b"content-length: 2\r\n\r\n{")
+        one.clock = 5
+        await one.receive(b"}")
+        one.clock = 60
+        await one.release()
+        return [each["state"]["received"] for each in one.scopes]
+
+    assert run(main) == [0, 5]
+
+
 def test_a_body_that_looks_like_a_request_is_none() -> None:
     """Also while the process rejects requests without reading them."""
 
