@@ -152,6 +152,31 @@ def test_the_body_of_a_request_behind_a_running_one_is_read_after_its_response()
     ]
 
 
+@pytest.mark.parametrize(("is_overloaded", "statuses"), [(False, [100, 200]), (True, [503])])
+def test_a_client_that_expects_an_interim_response_gets_one_or_the_rejection(
+    is_overloaded: bool, statuses: list[int]
+) -> None:
+    """It sends the body afterwards, so the connection cannot stay open after the rejection."""
+
+    async def main() -> tuple[list[int], list[str]]:
+        one = Connection(most_requests=1)
+        if is_overloaded:
+            one.admission.enqueue(cast(Any, object()), Budget())
+        await one.receive(POST + b"expect: 100-continue\r\ncontent-length: 3\r\n\r\n", b"{", b" ", b"}")
+        return one.statuses, one.calls
+
+    assert run(main) == (statuses, ["write_eof"] * is_overloaded)
+
+
+def test_a_tunnel_is_rejected() -> None:
+    async def main() -> tuple[list[int], list[str]]:
+        one = Connection()
+        await one.receive(b"CONNECT care:443" + HEAD + b"\r\n")
+        return one.statuses, one.calls
+
+    assert run(main) == ([400], ["write_eof"])
+
+
 def test_the_time_of_a_request_begins_when_it_has_arrived(monkeypatch: pytest.MonkeyPatch) -> None:
     """It includes the wait for the response before it."""
 
@@ -704,6 +729,20 @@ def test_a_rejected_websocket_handshake_closes_the_connection(reason: str) -> No
         return one.statuses, b"connection: close" in one.sent, one.calls
 
     assert run(main) == ([503], True, ["write_eof"])
+
+
+def test_a_websocket_behind_a_running_request_is_not_opened() -> None:
+    """The client would read the response as frames."""
+
+    async def main() -> tuple[list[int], list[str]]:
+        one = Connection()
+        await one.receive(WAITS, b"GET /graphql" + HEAD + UPGRADE)
+        await one.release()
+        return one.statuses, one.calls
+
+    statuses, calls = run(main)
+
+    assert (statuses, "write_eof" in calls, "set_protocol" in calls) == ([200], True, False)
 
 
 def test_a_websocket_does_not_have_the_timeout_of_its_request() -> None:
