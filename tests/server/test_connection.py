@@ -438,9 +438,11 @@ def test_an_absolute_target_may_have_no_path(target: bytes, path: str) -> None:
     assert run(main) == ([200], [path])
 
 
-@pytest.mark.parametrize("header", [b"connection: keep-alive", b"connection: upgrade\r\nupgrade: h2c"])
+@pytest.mark.parametrize(
+    "header", [b"connection: keep-alive", b"connection: close", b"connection: upgrade\r\nupgrade: h2c"]
+)
 @pytest.mark.parametrize("version", [b"1.0", b"1.1", b"1.2"])
-def test_a_connection_of_http_1_0_is_closed_also_if_the_client_would_keep_it(
+def test_a_connection_is_closed_for_its_client_and_after_http_1_0_always(
     version: bytes, header: bytes
 ) -> None:
     request = REQUEST.replace(b"1.1", version)[:-2] + header + b"\r\n\r\n"
@@ -458,8 +460,8 @@ def test_a_connection_of_http_1_0_is_closed_also_if_the_client_would_keep_it(
             one.protocol.make_room()
         return one.statuses, b"connection: close" in one.sent
 
-    is_closed = version == b"1.0"
-    assert run(main) == (is_closed, ["close"] * is_closed, "1.0" if is_closed else "1.1")
+    is_closed = version == b"1.0" or header == b"connection: close"
+    assert run(main) == (is_closed, ["close"] * is_closed, "1.0" if version == b"1.0" else "1.1")
     assert run(main_while_overloaded) == ([503], is_closed)
 
 
@@ -511,12 +513,12 @@ def test_a_body_may_have_exactly_the_limit(is_chunked: bool, more: int, target: 
     body = b"%x\r\n%b\r\n0\r\n\r\n" % (length, bytes(length)) if is_chunked else bytes(length)
     header = b"transfer-encoding: chunked" if is_chunked else b"content-length: %d" % length
 
-    async def main() -> tuple[list[int], bool]:
+    async def main() -> tuple[list[int], bool, list[str]]:
         one = Connection()
         await one.receive(b"POST " + target + HEAD + header + b"\r\n\r\n", body)
-        return one.statuses, b"connection: close" in one.sent
+        return one.statuses, b"connection: close" in one.sent, one.calls
 
-    assert run(main) == ([200], more > 0)
+    assert run(main) == ([200], more > 0, ["write_eof"] * more)
 
 
 CHUNKED = POST + b"transfer-encoding: chunked\r\n\r\n"
