@@ -304,10 +304,11 @@ def test_a_websocket_whose_handler_has_ended_stays_until_the_timeout(has_read: b
     assert asyncio.run(main()) == (["close"] if has_read else ["close", "abort"])
 
 
-def test_messages_count_for_the_viewer_until_the_client_has_read_them() -> None:
+@pytest.mark.parametrize("is_text", [True, False])
+def test_messages_count_for_the_viewer_until_the_client_has_read_them(is_text: bool) -> None:
     """One that is written counts as a whole until its last byte is sent, and each that waits for that."""
 
-    assert asyncio.run(unread((1000, 500, 70))) == ([1000, 1500, 1570], False)
+    assert asyncio.run(unread((1000, 500, 70), is_text)) == ([1000, 1500, 1570], False)
 
 
 @pytest.mark.parametrize(
@@ -325,7 +326,7 @@ def test_one_message_may_be_longer_than_the_limit_and_several_together_may_not(
     assert asyncio.run(unread(lengths))[1] is is_ended
 
 
-async def unread(lengths: tuple[int, ...]) -> tuple[list[int], bool]:
+async def unread(lengths: tuple[int, ...], is_text: bool = False) -> tuple[list[int], bool]:
     """The bytes that count after each message to a client that reads nothing, and whether that is ended."""
     one, counted = Socket(), list[int]()
     protocol, budget = one.protocol, one.protocol.scope["state"]["budget"]
@@ -334,7 +335,8 @@ async def unread(lengths: tuple[int, ...]) -> tuple[list[int], bool]:
     one.size = 10
     waiting = []
     for length in lengths:
-        sending = protocol.send({"type": "websocket.send", "bytes": bytes(length)})
+        content = {"text": "a" * length} if is_text else {"bytes": bytes(length)}
+        sending = protocol.send({"type": "websocket.send", **content})
         waiting.append(asyncio.create_task(sending))
         await asyncio.sleep(0)
         counted.append(budget.unsent)
@@ -342,6 +344,34 @@ async def unread(lengths: tuple[int, ...]) -> tuple[list[int], bool]:
         each.cancel()
     await asyncio.wait(waiting)
     return counted, "abort" in one.calls
+
+
+@pytest.mark.parametrize(
+    ("end", "expected"),
+    [
+        ("the connection is lost", (1005, False)),
+        ("a close", (1000, False)),
+        ("too many frames", (1008, True)),
+    ],
+)
+def test_only_a_close_that_the_server_sends_first_is_by_the_server(
+    end: str, expected: tuple[int, bool]
+) -> None:
+    async def main() -> tuple[int, bool]:
+        protocol = Socket().protocol
+        protocol.conn = opened(protocol.pending)
+        protocol.handshake_initiated = protocol.handshake_complete = True
+        protocol.transport.write_eof = lambda: None  # type: ignore[method-assign]
+        protocol.connections.add(protocol)
+        if end == "the connection is lost":
+            protocol.connection_lost(None)
+        else:
+            frames = [CLOSE] if end == "a close" else [PING] * (PENDING_FRAMES + 1)
+            protocol.data_received(b"".join(each.serialize(mask=True) for each in frames))
+        message = await protocol.receive()
+        return message["code"], message.get("is_by_server", False)
+
+    assert asyncio.run(main()) == expected
 
 
 PING, CLOSE = Frame(Opcode.PING, b""), Frame(Opcode.CLOSE, b"\x03\xe8")
