@@ -375,14 +375,23 @@ def test_a_list_that_is_applied_again_cleans_the_database_file(
     assert (b"Geheim" in before, b"Geheim" in path.read_bytes()) == (True, False)
 
 
-def test_no_new_person_gets_the_id_of_an_erased_one(command: Command, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("role", "tombstones"),
+    [
+        (("client", "--oppt-id", "O-1"), "2\n1\n"),
+        (("client", "--oppt-id", "O-1"), f"client\t2\tdisabled\t{NOW_TEXT}\n1\n"),
+        (("caregiver", "--position", "P"), f"caregiver\t2\tenabled\t{NOW_TEXT}\n"),
+    ],
+    ids=["erased", "disabled", "enabled"],
+)
+def test_no_new_person_gets_the_id_of_a_tombstone(
+    command: Command, tmp_path: Path, role: tuple[str, ...], tombstones: str
+) -> None:
     file = tmp_path / "erased"
-    file.write_text("1\n2\n")
+    file.write_text(tombstones)
 
     command("tombstones", "apply", str(file))
-    added = command(
-        "account", "add", "--role", "client", "--user", "new", "--name", "New", "--oppt-id", "O-1"
-    )
+    added = command("account", "add", "--user", "new", "--name", "New", "--role", *role)
 
     assert (added.exit_code, added.stdout) == (0, "3\n")
 
