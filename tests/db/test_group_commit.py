@@ -229,12 +229,16 @@ def test_a_write_that_is_cancelled_while_it_runs_is_completed(database_url: str)
     assert modules(database_url) == ["a", "b", "c"]
 
 
-def test_closing_completes_the_queued_writes(database_url: str) -> None:
+def test_closing_completes_the_queued_writes_and_rejects_later_operations(database_url: str) -> None:
     async def use(db: Database) -> None:
         async with busy_writer(db):
             writes = [asyncio.create_task(db.write(adding(name))) for name in "abc"]
             await asyncio.sleep(0)
             closed = asyncio.create_task(db.close())
+            await asyncio.sleep(0)
+            late = [asyncio.create_task(run(adding("late"))) for run in (db.read, db.write)]
+            await asyncio.sleep(0)
+            assert [each.done() and type(each.exception()) for each in late] == [DatabaseUnavailable] * 2
         assert await asyncio.gather(*writes) == ["a", "b", "c"]
         await closed
 
