@@ -147,6 +147,26 @@ def test_an_attempt_that_finds_only_older_data_leaves_no_connection(
     assert asyncio.run(use()) == [True]
 
 
+def test_a_first_host_that_runs_again_with_older_data_is_skipped(
+    database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def use() -> str:
+        primary = Primary(with_hosts(database_url, "", f"localhost:{urlsplit(database_url).port}"))
+        promoted = Server(7, "tuesday", 4)
+        found = iter((UNIDENTIFIED, promoted, promoted._replace(timeline=3), promoted))
+
+        async def identify(_: Any) -> Server:
+            return next(found)
+
+        monkeypatch.setattr("app.db.drivers.hosts.identify", identify)
+        for _ in range(2):
+            primary.host = primary.addresses[0][0]
+            await (await primary.connect()).close()
+        return primary.host.partition(":")[0]
+
+    assert asyncio.run(use()) == "localhost"
+
+
 def test_a_cancelled_start_leaves_no_connection(database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     connections: asyncio.Queue[Any] = asyncio.Queue()
 
@@ -531,9 +551,11 @@ def test_a_connection_that_is_closed_before_a_prepared_statement_is_lost(
     assert with_database(database_url, use) == 0
 
 
-@pytest.mark.parametrize(("seconds", "is_closed"), [(0, True), (60, False)])
-def test_a_pause_of_the_process_is_not_silence_of_the_server(
-    database_url: str, monkeypatch: pytest.MonkeyPatch, seconds: int, is_closed: bool
+@pytest.mark.parametrize(
+    ("seconds", "has_responded", "is_closed"), [(0, False, True), (60, False, False), (0, True, False)]
+)
+def test_a_pause_of_the_process_or_a_response_meanwhile_is_not_silence_of_the_server(
+    database_url: str, monkeypatch: pytest.MonkeyPatch, seconds: int, has_responded: bool, is_closed: bool
 ) -> None:
     clock = iter((0, seconds))
     monkeypatch.setattr("app.db.drivers.watching.ASK_SECONDS", 0.1)
@@ -544,7 +566,8 @@ def test_a_pause_of_the_process_is_not_silence_of_the_server(
         connection = await primary.connect()
         with socket.create_server(("127.0.0.1", 0)) as silent:
             url = with_hosts(database_url, f"127.0.0.1:{silent.getsockname()[1]}")
-            await look(primary, Host(primary.host), url, lambda: [connection])
+            connections = iter(([connection], [] if has_responded else [connection]))
+            await look(primary, Host(primary.host), url, lambda: next(connections))
         found = bool(connection.is_closed())
         connection.terminate()
         return found
