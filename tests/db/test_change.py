@@ -20,6 +20,7 @@ from app.db.interchange.change import (
 from app.db.interchange.merge import Update
 from app.db.interchange.recorded import Members, RecordedRow, StoredRow
 from app.db.interchange.rows import COLUMNS, ImportRows
+from app.db.sql import Statement
 from app.db.statements.assignments import SKIP_REMINDERS
 from app.db.tables import AssignmentStatus
 from app.telemetry.wording import OperatorError
@@ -48,19 +49,17 @@ def test_a_row_with_another_parent_is_refused(kind: str, member: str) -> None:
         next(CHANGING[kind](ImportRows(), row, StoredRow(ROWS[kind], caregiver=1)))
 
 
-def test_a_draft_ends_with_a_recorded_submission_whose_answers_are_on_no_page() -> None:
-    members = {
-        **dict.fromkeys(CHANGEABLE["assignment"]),
-        **ROWS["assignment"],
-        "status": "COMPLETE",
-        "score": 0,
-    }
+@pytest.mark.parametrize(("status", "ending"), [("COMPLETE", [SKIP_REMINDERS, DROP_DRAFTS]), ("PENDING", [])])
+def test_a_draft_ends_only_with_a_recorded_submission_whose_answers_may_be_on_no_page(
+    status: str, ending: list[Statement]
+) -> None:
+    members = {**dict.fromkeys(CHANGEABLE["assignment"]), **ROWS["assignment"], "status": status, "score": 0}
     row = RecordedRow(1, "assignment", 1, 1, members, [])
     found = StoredRow({**ROWS["assignment"]}, caregiver=1, has_draft=True)
 
     changes = [statement for statement, _ in changing_assignment(ImportRows(), row, found)]
 
-    assert changes == [CHANGE_ROW["assignment"], SKIP_REMINDERS, DROP_DRAFTS]
+    assert changes == [CHANGE_ROW["assignment"], *ending]
 
 
 OPEN, CLOSED = {"isClosed": False}, {"isClosed": True}
