@@ -317,13 +317,15 @@ def test_a_line_that_contradicts_itself_or_an_earlier_line_is_rejected(
 def test_lines_that_refer_to_a_stored_row_are_checked_although_a_line_with_its_id_is_invalid(
     stored: ImportRows,
 ) -> None:
-    """Lines that refer to the row of an invalid line are not reported."""
+    """Lines that refer to the row of an invalid line, or to a row of such a line, are not reported."""
     collected = deepcopy(stored)
     for record, reported in (
         (a_caregiver(1, name=None), "name: "),
         (a_session(NEW, caregiver=1, client=77), "clientId: 77 does not exist before this line"),
         (a_caregiver(NEW, name=None), "name: "),
-        (a_session(NEW, caregiver=NEW, client=77), ""),
+        (a_session(NEW + 1, caregiver=NEW, client=77), ""),
+        (an_assignment(NEW, session=NEW + 1, book=77), ""),
+        (an_answer_set(NEW, assignment=NEW), ""),
     ):
         with pytest.raises(LineRejected, match=f"^{reported}") as rejected:
             collected.add_line(next(lines([record])))
