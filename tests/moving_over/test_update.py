@@ -641,10 +641,11 @@ def test_a_session_that_is_gone_keeps_its_date_of_closing(pair: Pair) -> None:
     dates = "SELECT close_date = start_date FROM session WHERE id = 5"
     recording = pair.record()
 
-    removed = pair.update(recording)
+    removed, again = (pair.update(recording) for _ in range(2))
 
     lines = [f"removed\t{each}" for each in ("assignment\t17", "assignment\t18", "session\t5")]
     assert removed == (0, [*lines, "3 removed, 0 conflicts"])
+    assert again == (0, ["0 conflicts"])
     assert [bool(row[0]) for row in raw.run(pair.new, dates)] == [True]
     kinds = [row[0] for row in raw.run(pair.new, "SELECT kind FROM event ORDER BY id")]
     assert kinds == ["ASSIGNED", "WITHDRAWN", "WITHDRAWN"]
