@@ -113,22 +113,24 @@ def test_people_without_tokens_lose_nothing(moved: Move, monkeypatch: pytest.Mon
 
 
 def test_an_older_recording_is_refused(move: Move) -> None:
-    """One that began when the newest one ended is not older."""
-    first, second, third, overlapping = (move.record() for _ in range(4))
+    """One that began when the newest one ended is not older. One without moments changes nothing."""
+    first, second, third, undated, overlapping = (move.record() for _ in range(5))
     rewrite(first, "2026-11-01T10:00:00Z")
     rewrite(first, "2026-11-01T09:30:00Z", 1)
     rewrite(second, "2026-11-02T10:00:00Z")
     rewrite(second, "2026-11-02T09:00:00Z", 1)
     rewrite(third, "2026-11-03T10:00:00Z")
     rewrite(third, "2026-11-02T10:00:00Z", 1)
+    index = Path(undated) / "index.jsonl"
+    index.write_text(re.sub(r',"moment":"[^"]*"', "", index.read_text()))
     rewrite(overlapping, "2026-11-04T10:00:00Z")
     rewrite(overlapping, "2026-11-03T09:59:59Z", 1)
     assert move.run("import", second).exit_code == 0
 
-    repeated = [move.lines("import", each, "--update") for each in (second, third)]
+    repeated = [move.lines("import", each, "--update") for each in (second, third, undated)]
     refused = [move.run("import", each, "--update") for each in (first, overlapping)]
 
-    assert repeated == [(0, ["0 conflicts"])] * 2
+    assert repeated == [(0, ["0 conflicts"])] * 3
     for each, start in zip(refused, ("2026-11-01 09:30:00", "2026-11-03 09:59:59"), strict=True):
         assert (each.exit_code, each.stderr.splitlines()[-1]) == (
             2,
