@@ -14,7 +14,15 @@ from sqlalchemy import Connection, inspect
 
 from app.cli import main
 from app.db.admin import migrate as module
-from app.db.admin.migrate import FOLDER, Phase, migrate, newest_version, serves, stored_version, versions
+from app.db.admin.migrate import (
+    FOLDER,
+    Phase,
+    migrate,
+    newest_version,
+    serves,
+    stored_version,
+    versions,
+)
 from app.db.drivers.interface import DatabaseError, location_of
 from app.doctor.database import check_version
 from app.doctor.findings import ok
@@ -168,12 +176,30 @@ def test_a_contraction_waits_for_a_locked_table(database_url: str, monkeypatch: 
     async def contract_beside() -> None:
         async with uncommitted(database_url, running("LOCK TABLE delivery IN ACCESS SHARE MODE")):
             contracted = asyncio.create_task(migrate(database_url, Phase.CONTRACT))
-            assert await until_blocked(database_url, contracted)
+            for _ in range(2):  # the second look is later than LOCK_SECONDS
+                assert await until_blocked(database_url, contracted)
         await contracted
 
     asyncio.run(contract_beside())
 
     assert columns(database_url) == {"last_outcome"}
+
+
+@pytest.mark.usefixtures("next_program")
+@pytest.mark.parametrize("kind", ["postgresql"], indirect=True)
+def test_an_expansion_waits_for_another_migration(database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "LOCK_SECONDS", 0.001)
+
+    async def expand_beside() -> None:
+        async with uncommitted(database_url, running(f"SELECT pg_advisory_xact_lock({module.MIGRATE_LOCK})")):
+            expanded = asyncio.create_task(migrate(database_url, Phase.EXPAND))
+            for _ in range(2):  # the second look is later than LOCK_SECONDS
+                assert await until_blocked(database_url, expanded)
+        await expanded
+
+    asyncio.run(expand_beside())
+
+    assert stored(database_url) == NEXT
 
 
 @pytest.mark.parametrize(
