@@ -11,7 +11,7 @@ import pytest
 
 from app.db.drivers.factory import open_database
 from app.db.drivers.interface import Database, DatabaseError, DatabaseUnavailable, sqlite_path
-from app.db.sql import MissingParameter, Statement, Steps, Values
+from app.db.sql import MissingParameter, OnlyStatement, Statement, Steps, Values
 from tests.callers import kind_of
 from tests.db import raw
 from tests.db.small_steps import (
@@ -348,8 +348,13 @@ def test_a_statement_over_its_time_limit_is_not_a_lost_server(database_url: str)
 SLEEPS = "datname = current_database() AND query LIKE '%sleep(600)' AND state = 'active'"
 
 
+def recording() -> Steps[None]:
+    yield OnlyStatement(COUNT_MODULES, {})
+
+
 @on_postgresql
 def test_waiting_for_a_free_connection_has_a_time_limit(database_url: str) -> None:
+    """The audit record of a read does not wait for one."""
     from app.db.drivers.postgres import (
         PostgresDatabase,  # here, because the suite on SQLite does without the driver
     )
@@ -358,6 +363,7 @@ def test_waiting_for_a_free_connection_has_a_time_limit(database_url: str) -> No
         assert isinstance(db, PostgresDatabase)
         db.acquire_seconds = 0.05
         async with db.connection():
+            await db.write(recording())
             for run in (db.read, db.write, db.read):  # a turn that never came is not given back
                 with pytest.raises(DatabaseUnavailable):
                     await run(counting())
