@@ -12,6 +12,7 @@ from app.care.homework import Homework, assigning
 from app.care.new_sessions import NewSession, opening
 from app.db.admin.accounts import AccountRejected
 from app.db.admin.erasing import Erased, Named, clean, erasing, finding_client
+from app.db.admin.tombstones import TOMBSTONES_LOCK
 from app.db.drivers.factory import open_database
 from app.db.drivers.interface import Database, DatabaseError
 from app.db.reader.selection import AccessScope
@@ -217,22 +218,50 @@ def test_a_concurrent_assignment_is_made_before_the_erasure_or_rejected(database
     assert raw.run(database_url, events) == [(1, 1), (2, 1), (3, 1)]
 
 
+CLAIM = (
+    "INSERT INTO idempotency_key (role, viewer_id, contract, key, fingerprint, result, moment)"
+    " VALUES ('CAREGIVER', 1, 'GRAPHQL', 'key 1', 'f', '[1]', now()) RETURNING 1"
+)
+
+
 @pytest.mark.parametrize("kind", ["postgresql"], indirect=True)
 def test_a_change_with_an_idempotency_key_waits_for_an_erasure(database_url: str) -> None:
     """Its response is stored after it is committed, and would otherwise keep data of the client."""
     load(database_url, one_client())
-    claim = (
-        "INSERT INTO idempotency_key (role, viewer_id, contract, key, fingerprint, result, moment)"
-        " VALUES ('CAREGIVER', 1, 'GRAPHQL', 'key 1', 'f', '[1]', now())"
-    )
 
     async def use(db: Database) -> None:
         async with uncommitted(database_url, erasing(1, NOW)):
-            claimed = asyncio.create_task(db.write(running(claim)))
+            claimed = asyncio.create_task(db.write(running(CLAIM)))
             assert await until_blocked(database_url, claimed)
         await claimed
 
     with_database(database_url, use)
+
+
+LOCK_ROWS = "SELECT 1 FROM client, session WHERE client.id = 1 AND client_id = 1 FOR UPDATE"
+
+
+@pytest.mark.parametrize("kind", ["postgresql"], indirect=True)
+@pytest.mark.parametrize(
+    ("begun", "goes_on"),
+    [(CLAIM, [LOCK_ROWS]), (f"SELECT pg_advisory_xact_lock({TOMBSTONES_LOCK})", [LOCK_ROWS, CLAIM])],
+    ids=["a change with an idempotency key", "an import"],
+)
+def test_an_erasure_that_waits_keeps_nothing_from_the_change_that_it_waits_for(
+    database_url: str, begun: str, goes_on: list[str]
+) -> None:
+    """Otherwise both would wait for each other."""
+    load(database_url, one_client())
+
+    async def use(db: Database) -> Erased:
+        async with uncommitted(database_url, running(begun)):
+            erased = asyncio.create_task(db.write(erasing(1, NOW)))
+            assert await until_blocked(database_url, erased)
+            for change in goes_on:
+                await db.write(running(change))
+        return await erased
+
+    assert with_database(database_url, use).sessions == 3
 
 
 def test_a_connection_that_is_lost_while_the_files_are_cleaned_is_reported(
