@@ -383,17 +383,27 @@ def test_a_submission_that_was_reopened_before_it_was_recorded_is_an_earlier_att
     assert [row[0] for row in raw.run(pair.new, EVENTS)] == [event]
 
 
-def test_a_submission_that_appears_before_a_known_one_is_a_conflict(pair: Pair) -> None:
+@pytest.mark.parametrize(
+    ("verbs", "expected"),
+    [
+        ([giving("Well done", 7)], (1, ["conflict\tassignment\t1\tanswers", "1 conflict"])),
+        ([], (0, ["0 conflicts"])),
+    ],
+    ids=["with another change", "alone"],
+)
+def test_a_submission_that_appears_before_a_known_one_is_not_added(
+    pair: Pair, verbs: list[Any], expected: tuple[int, list[str]]
+) -> None:
     on(pair, "old", partial(submitting("3"), number=1))
     raw.run(pair.old, "UPDATE answer_set SET id = 9")
     pair.import_first()
-    on(pair, "old", partial(giving("Well done", 7), number=1))
+    on(pair, "old", *(partial(verb, number=1) for verb in verbs))
     recording, before = pair.record(), rows_of(pair.new)
     rewrite_assignment(recording, 1, lambda item: item["answers"].append({**item["answers"][0], "id": 5}))
 
     updated = pair.run("import", recording, "--update")
 
-    assert updated == (1, ["conflict\tassignment\t1\tanswers", "1 conflict"])
+    assert updated == expected
     assert rows_of(pair.new) == before
 
 
