@@ -65,3 +65,21 @@ def test_a_book_whose_assignment_is_not_committed_yet_is_not_replaced(database_u
     with_database(database_url, use)
 
     assert raw.run(database_url, "SELECT name FROM book WHERE id = 4") == [("Old",)]
+
+
+@pytest.mark.parametrize("kind", ["postgresql"], indirect=True)
+def test_questions_that_another_import_adds_to_an_assigned_book_meanwhile_stay(database_url: str) -> None:
+    load(database_url, [*a_world(), a_book(4, name="New", questions=[])])
+    raw.run(database_url, "UPDATE book SET is_assigned = TRUE WHERE id = 4")
+    others = lines([a_book(4, name="New", questions=[{"text": "Other?"}])])
+
+    async def use(db: Database) -> None:
+        async with uncommitted(database_url, importing_books(others)):
+            replaced = asyncio.create_task(db.write(importing_books(lines([NEW]))))
+            assert await until_blocked(database_url, replaced)
+        with pytest.raises(ImportRejected, match="book 4 was assigned and cannot be changed"):
+            await replaced
+
+    with_database(database_url, use)
+
+    assert raw.run(database_url, "SELECT text FROM question WHERE book_id = 4") == [("Other?",)]
