@@ -108,6 +108,7 @@ def test_the_row_here_can_be_kept_until_the_old_one_changes_again(pair: Pair, ca
 
 
 def test_a_row_that_was_kept_here_and_is_gone_later_is_a_conflict_again(pair: Pair) -> None:
+    """Until its client is erased."""
     recording, before = conflicting(pair, "a submission"), rows_of(pair.new)
     resolve(pair, "keep-here", recording, "assignment:1")
     on(pair, "old", partial(reopening, number=1), partial(withdrawing, number=1))
@@ -121,6 +122,9 @@ def test_a_row_that_was_kept_here_and_is_gone_later_is_a_conflict_again(pair: Pa
         1, ["conflict\tassignment\t1\tgone from the old service, changed here", "1 conflict"]
     )  # fmt: skip
     assert rows_of(pair.new) == before
+    assert pair.run("erase", "--id", "1", "--yes")[0] == 0
+    code, [printed] = pair.run("import", later, "--update", "--remove-gone")
+    assert (code, printed.rpartition(", ")[2]) == (0, "0 conflicts")
 
 
 def test_nothing_that_was_submitted_is_lost_if_the_old_row_is_taken(pair: Pair) -> None:

@@ -662,16 +662,20 @@ def test_a_session_that_is_gone_keeps_its_date_of_closing(pair: Pair) -> None:
 
 
 def test_an_erased_client_is_not_imported_again(pair: Pair) -> None:
+    """Assignment 2 was gone before."""
     pair.import_first()
+    on(pair, "old", partial(withdrawing, number=2))
+    assert pair.update(pair.record()) == (0, ["removed\tassignment\t2", "1 removed, 0 conflicts"])
     assert pair.run("erase", "--id", "1", "--yes")[0] == 0
     on(pair, "old", partial(submitting("3"), number=1), partial(assigning, number=1))
     before = rows_of(pair.new)
 
     code, printed = pair.run("import", pair.record(), "--update")
 
-    assert (code, printed) == (0, ["22 of erased clients skipped, 0 conflicts"])
+    assert (code, printed) == (0, ["21 of erased clients skipped, 0 conflicts"])
     assert rows_of(pair.new) == before
-    fingerprints = "SELECT DISTINCT fingerprint FROM imported_row WHERE client_id = 1"
+    gone = "kind = 'assignment' AND id = 2"
+    fingerprints = f"SELECT DISTINCT fingerprint FROM imported_row WHERE client_id = 1 OR {gone}"
     assert [tuple(row) for row in raw.run(pair.new, fingerprints)] == [("",)]
     person = "SELECT fingerprint FROM imported_row WHERE kind = 'client' AND id = 1"
     assert [tuple(row) for row in raw.run(pair.new, person)] == [("",)]
