@@ -407,6 +407,23 @@ def test_a_submission_that_appears_before_a_known_one_is_not_added(
     assert rows_of(pair.new) == before
 
 
+def test_a_row_that_is_shown_again_with_a_conflict_stays_removed(pair: Pair) -> None:
+    on(pair, "old", partial(submitting("3"), number=1))
+    raw.run(pair.old, "UPDATE answer_set SET id = 9")
+    pair.import_first()
+    again = pair.record()
+    rewrite_assignment(again, 1, lambda item: item["answers"].append({**item["answers"][0], "id": 5}))
+    on(pair, "old", partial(reopening, number=1), partial(withdrawing, number=1))
+    assert pair.update(pair.record()) == (0, ["removed\tassignment\t1", "1 removed, 0 conflicts"])
+    before = rows_of(pair.new)
+
+    updated = pair.run("import", again, "--update")
+
+    assert updated == (1, ["conflict\tassignment\t1\tanswers", "1 conflict"])
+    assert rows_of(pair.new) == before
+    assert run_read(pair.new, differences()) == []
+
+
 def test_what_is_gone_is_listed_and_withdrawn_only_with_the_option(pair: Pair) -> None:
     pair.import_first()
     raw.run(pair.new, *map(SCHEDULE.format, (2, 3)))

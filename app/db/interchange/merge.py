@@ -186,11 +186,11 @@ def writing_over(update: Update, row: RecordedRow, found: StoredRow, is_removed:
     if not is_chosen:
         check_unchanged(update, row, found)
     is_closed = row.members.get("isClosed")  # and keeps its close date
+    change = changing_assignment if row.kind == "assignment" else changing_row
+    yield from change(update.rows, row, found)  # first, because it may reject the row
     if row.kind in RESTORE and (is_removed or is_chosen) and not is_closed:
         caregiver = found.caregiver or row.members["caregiverId"]
         yield RESTORE[row.kind], {"row": row.id, "caregiver": caregiver}
-    change = changing_assignment if row.kind == "assignment" else changing_row
-    yield from change(update.rows, row, found)
 
 
 def marked(recorded: Fingerprint, mark: str) -> Fingerprint:
