@@ -1,7 +1,6 @@
 """`import` stores every kind of line with its ids, and derives relationships, counters and search words."""
 
 from datetime import timedelta
-from itertools import islice
 from typing import Any
 
 import pytest
@@ -263,13 +262,23 @@ def test_rows_may_be_inserted_in_several_batches(
     }  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        (a_caregiver(1), "id: 1 exists already"),
+        (a_client(9, opptId="OPPT-2"), "opptId: exists already"),
+        (an_answer_set(9, assignment=1), "attempt: 1 of the assignment exists already"),
+        (an_answer_set(9, assignment=4, saveType="DRAFT"), "saveType: assignment 4 has a draft already"),
+    ],
+)
 def test_an_inserted_batch_is_rolled_back_when_a_later_line_is_rejected(
-    database_url: str, monkeypatch: pytest.MonkeyPatch
+    database_url: str, monkeypatch: pytest.MonkeyPatch, line: Record, reason: str
 ) -> None:
     monkeypatch.setattr(importer, "MAX_ROWS_IN_MEMORY", 2)
+    batches = [*a_world(), an_answer_set(4, assignment=4, saveType="DRAFT"), a_module(8), a_module(9)]
 
-    with pytest.raises(importer.ImportRejected, match=r"^line 20: id: 1 exists already$"):
-        load(database_url, [*islice(a_world(), 19), a_caregiver(1)])
+    with pytest.raises(importer.ImportRejected, match=f"^line 26: {reason}$"):
+        load(database_url, [*batches, line])
 
     assert set(raw.row_counts(database_url).values()) == {0}
 
