@@ -12,7 +12,7 @@ import pytest
 
 from app.db.drivers.connections import OTHER_DATA, Primary, look_at_each_host
 from app.db.drivers.factory import open_database
-from app.db.drivers.hosts import UNIDENTIFIED, Host, Server, asyncpg, connect_to_host
+from app.db.drivers.hosts import SILENT, UNIDENTIFIED, Host, Server, asyncpg, connect_to_host
 from app.db.drivers.interface import (
     Database,
     DatabaseAway,
@@ -219,7 +219,7 @@ def test_a_server_that_cannot_be_identified_is_used(
 def test_a_standby_that_is_promoted_while_it_is_watched_is_used(
     database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Until then the connection to it stays open, and is replaced if it fails."""
+    """Until then the connection to it stays open, and is replaced if it fails. It did not respond before."""
 
     async def use() -> None:
         primary = Primary(database_url)
@@ -240,7 +240,7 @@ def test_a_standby_that_is_promoted_while_it_is_watched_is_used(
         async def look_again(standby: Host, address: str = address) -> Host:
             return await look(primary, standby, address, lambda: [])
 
-        first = await look_again(Host("standby"))
+        first = await look_again(Host("standby", fault=SILENT))
         monkeypatch.setattr("app.db.drivers.watching.identify", identify)
         second = await look_again(first)
         assert (first.connection.is_closed(), second.connection.is_closed()) == (True, False)
