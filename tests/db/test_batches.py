@@ -159,6 +159,25 @@ def test_reads_that_arrive_together_make_whole_batches(database_url: str, number
     assert sent.count(QUOTIENT.for_("postgresql").sql) == batches
 
 
+def test_reads_and_changes_join_a_batch_until_it_has_a_connection(database_url: str) -> None:
+    async def test(db: Any, sent: list[str]) -> None:
+        async with db.connection():
+            reads: Reads = []
+            changes: Reads = []
+            for arriving in ((1, 2, 3), (4, 5)):  # 1 and 2 have the turns and wait for the connection
+                reads += waiting_reads(db, *[(f"caller {by}", QUOTIENT, by) for by in arriving])
+                changes += [asyncio.create_task(db.write(changing_at_once())) for _ in arriving]
+                for _ in range(3):
+                    await asyncio.sleep(0)
+
+        assert await asyncio.gather(*reads, *changes) == [840, 420, 280, 210, 168, 1, 1, 1, 1, 1]
+
+        await asyncio.sleep(0)
+        assert [sent.count(each.for_("postgresql").sql) for each in (QUOTIENT, DONE)] == [2, 1]
+
+    with_one_connection(database_url, test)
+
+
 def test_a_read_does_not_wait_for_a_batch_for_ever(database_url: str) -> None:
     async def test(db: Any, sent: list[str]) -> None:
         db.acquire_seconds = 0.01
