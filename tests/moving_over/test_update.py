@@ -17,9 +17,9 @@ from app.db.admin.erasing import erasing
 from app.db.drivers.factory import open_database
 from app.db.drivers.interface import Database
 from app.db.reader.selection import AccessScope
-from app.db.session_counters import differences
+from app.db.session_counters import differences, recomputing_counters
 from app.settings import Settings
-from tests.callers import load, run_read
+from tests.callers import load, run_read, run_write
 from tests.care.actions import (
     Verb,
     a_catalogue,
@@ -148,6 +148,33 @@ def check_merged(pair: Pair, seed: int) -> None:
     check_repeated(pair, recording, printed)
 
 
+def check_shown_again(pair: Pair, seed: int) -> None:
+    """The old service also hides homework and shows it again: a row with a conflict stays as it is."""
+    rng = Random(seed)
+    change_randomly(pair.old, rng, 12)
+    pair.import_first()
+    for _ in range(2):
+        change_randomly(pair.new, rng, rng.randrange(4))
+        change_randomly(pair.old, rng, rng.randrange(8))
+        hide_or_show(pair.old, rng)
+        recording, before = pair.record(), rows_of(pair.new)
+
+        _, printed = pair.update(recording)
+
+        after, conflicts = rows_of(pair.new), conflicts_in(printed)
+        assert {key: after.get(key) for key in conflicts} == {key: before.get(key) for key in conflicts}
+        check_repeated(pair, recording, printed)
+
+
+def hide_or_show(url: str, rng: Random) -> None:
+    numbers = [row[0] for row in raw.run(url, "SELECT id FROM assignment ORDER BY id")]
+    chosen = ", ".join(map(str, rng.sample(numbers, 4)))
+    change = "CASE WHEN withdraw_date IS NULL THEN start_date END"
+    raw.run(url, f"UPDATE assignment SET withdraw_date = {change} WHERE id IN ({chosen})")
+    sessions = {row[0]: row[1] for row in raw.run(url, "SELECT id, caregiver_id FROM session")}
+    run_write(url, recomputing_counters(sessions))
+
+
 def check_repeated(pair: Pair, recording: str, printed: list[str]) -> None:
     """A second update changes nothing and reports the same conflicts."""
     rows = rows_of(pair.new)
@@ -170,14 +197,14 @@ def shown(rows: Rows, key: tuple[str, int]) -> object:
     return None if row is None or row.is_withdrawn else row.members
 
 
-@pytest.mark.parametrize("check", [check_followed, check_merged])
+@pytest.mark.parametrize("check", [check_followed, check_merged, check_shown_again])
 @pytest.mark.parametrize("seed", [1, 2])
 def test_a_random_world_is_updated(pair: Pair, check: Callable[[Pair, int], None], seed: int) -> None:
     check(pair, seed)
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize("check", [check_followed, check_merged])
+@pytest.mark.parametrize("check", [check_followed, check_merged, check_shown_again])
 @pytest.mark.parametrize("seed", range(100, 200))
 def test_many_random_worlds_are_updated(pair: Pair, check: Callable[[Pair, int], None], seed: int) -> None:
     check(pair, seed)
