@@ -114,12 +114,13 @@ def test_a_client_without_sessions_has_a_short_export(command: Command, settings
 
 
 def many_sessions(sessions: int) -> list[Record]:
-    """More sessions than one page, alternating between two caregivers; client 2 has one beside each."""
+    """More sessions than one page, each begun before the one with the previous id, alternating between two
+    caregivers; client 2 has one beside each."""
     world = [*people(), *catalogue()]
     for number in range(1, sessions + 1):
         caregiver = 1 + number % 2
         world += [
-            a_session(number, caregiver),
+            a_session(number, caregiver, startDate=NOW - number * DAY),
             a_session(1000 + number, caregiver, client=2),
             an_assignment(number, number),
             an_assignment(1000 + number, 1000 + number),

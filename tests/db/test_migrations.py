@@ -379,7 +379,7 @@ def test_migrating_stores_the_words_that_a_search_finds(database_url: str) -> No
     words = "SELECT book_id, word FROM book_word ORDER BY book_id"
     before = raw.run(database_url, words)
     raw.run(database_url, "UPDATE book_word SET word = 'क' WHERE book_id = 2")
-    raw.run(database_url, "INSERT INTO book_word (word, book_id) VALUES ('old', 3)")
+    raw.run(database_url, "INSERT INTO book_word (word, book_id) VALUES ('old', 3), ('mood', 3)")
 
     asyncio.run(migrate(database_url))
 

@@ -11,7 +11,7 @@ from app.cli import main
 from tests.answers import SUBMITTED, TEST, a_world_to_answer_in, save
 from tests.callers import Gateway, run_read
 from tests.db.random_world import put_random_world, scatter
-from tests.factories import starting_with
+from tests.factories import Record, an_assignment, starting_with
 from tests.lifecycle import load_one_client
 from tests.schema.worlds import refusal
 
@@ -57,7 +57,11 @@ def test_the_default_format_is_json(lived: Gateway) -> None:
     assert (response["json"][:1], response["csv"][:9]) == ("{", "clientId,")
 
 
-@starting_with(a_world_to_answer_in)
+def two_tests() -> list[Record]:
+    return [*a_world_to_answer_in(), an_assignment(20, book=4)]
+
+
+@starting_with(two_tests)
 def test_answers_have_the_positions_of_their_questions(gateway: Gateway) -> None:
     """Also beside an answer that is missing. Question 4 is the first one of its book.
 
@@ -65,18 +69,20 @@ def test_answers_have_the_positions_of_their_questions(gateway: Gateway) -> None
     """
     client = gateway.as_client(1)
     save(client, TEST, {6: "7.5", 9: "3"})
+    save(client, 20, {8: "Tea"})
 
     exported = json.loads(client.data("{ ownData }")["ownData"])
 
-    [first, imported] = (
+    [first, imported, second] = (
         each["answerSets"][0]["answers"]
         for each in exported["sessions"][0]["assignments"]
-        if each["id"] in (TEST, SUBMITTED)
+        if each["id"] in (TEST, SUBMITTED, 20)
     )
     assert first == [
         {"position": 3, "questionId": 6, "questionText": "How many hours?", "answer": "7.5"},
         {"position": 6, "questionId": 9, "questionText": "How strongly?", "answer": "3"},
     ]
+    assert second == [{"position": 5, "questionId": 8, "questionText": "What helped?", "answer": "Tea"}]
     assert [(each["position"], each["questionId"]) for each in imported] == [(1, None), (2, None)]
 
 
