@@ -75,14 +75,14 @@ def a_big_world() -> list[Record]:
 
 
 def test_a_reminder_is_skipped_at_its_moment(database_url: str) -> None:
-    """The dispatcher would send it at that moment."""
-    later = NOW + timedelta(seconds=1)
-    homework = an_assignment(9, session=1, reminders=[{"remindDate": later}, {"remindDate": NOW}])
+    """The dispatcher would send it at that moment. Later reminders of the same homework stay."""
+    dates = [NOW + timedelta(seconds=seconds) for seconds in (1, 0, 2)]
+    homework = an_assignment(9, session=1, reminders=[{"remindDate": each} for each in dates])
 
     run_write(database_url, importing(lines([*a_world(), homework]), NOW))
 
     states = "SELECT state FROM reminder WHERE assignment_id = 9 ORDER BY remind_date"
-    assert raw.run(database_url, states) == [("SKIPPED",), ("SCHEDULED",)]
+    assert raw.run(database_url, states) == [("SKIPPED",), ("SCHEDULED",), ("SCHEDULED",)]
 
 
 def test_every_kind_is_stored_with_its_ids(database_url: str) -> None:
