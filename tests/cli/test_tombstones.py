@@ -481,6 +481,7 @@ def test_rows_of_an_erased_client_are_not_imported(
         an_assignment(9, session=9),
         an_assignment(8, session=4),
         an_answer_set(9, assignment=4, saveType="DRAFT"),
+        a_session(10, caregiver=2, client=1),  # the caregiver with the id of the client
     )
 
     assert mistakes[1:] == [

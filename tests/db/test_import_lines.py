@@ -90,6 +90,13 @@ def test_the_lines_that_the_cases_below_change_are_valid(stored: ImportRows, kin
     assert rejection(stored, VALID[kind]) is None
 
 
+@pytest.mark.parametrize(
+    "record", [a_caregiver(NEW, userName="client-2"), a_client(NEW, userName="caregiver-1")]
+)
+def test_a_caregiver_and_a_client_may_share_a_user_name(stored: ImportRows, record: Record) -> None:
+    assert rejection(stored, record) is None
+
+
 def test_a_client_may_have_the_identifier_that_its_erasure_has_set(stored: ImportRows) -> None:
     """In another service."""
     assert rejection(stored, a_client(NEW, opptId=f"erased-{NEW}")) is None
