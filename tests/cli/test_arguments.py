@@ -30,6 +30,8 @@ ERRORS = {
     f"{CLIENT} --name ' '": "Invalid value for '--name': must not be blank",
     f"{CLIENT} --user ''": "Invalid value for '--user': must not be blank",
     f"{CLIENT} --name 'a\tb'": "Invalid value for '--name': must not contain control characters",
+    f"{CLIENT} --user 'a\n'": "Invalid value for '--user': must not contain control characters",
+    f"{CAREGIVER} --position '\tp'": "Invalid value for '--position': must not contain control characters",
     "account add --role client --user u": "Missing option '--name'.",
     "account add --role client --name n": "Missing option '--user'.",
     "account add --user u": "Missing option '--role'. Choose from: caregiver, client",
