@@ -47,9 +47,13 @@ def reminder(settings: Settings) -> str:
 
 
 @pytest.mark.once_on_postgresql
-@pytest.mark.parametrize(("option", "name"), [("--client", "client-1"), ("--id", "1")])
+@pytest.mark.parametrize(
+    ("option", "name"), [("--client", "client-1"), ("--client", " of an import "), ("--id", "1")]
+)
 def test_typing_the_name_or_id_confirms(settings: Settings, option: str, name: str) -> None:
     load_one_client(settings.database)
+    if option == "--client":
+        raw.run(settings.database, f"UPDATE client SET user_name = '{name}' WHERE id = 1")
 
     result = erase_with_input(settings, f"{name}\n", option, name)
 
@@ -63,7 +67,7 @@ def test_typing_the_name_or_id_confirms(settings: Settings, option: str, name: s
 
 
 @pytest.mark.sqlite_only
-@pytest.mark.parametrize("answer", ["client-2\n", "yes\n", "Client-1\n"])
+@pytest.mark.parametrize("answer", ["client-2\n", "yes\n", "Client-1\n", "client-1 \n"])
 def test_another_input_erases_nothing(settings: Settings, answer: str) -> None:
     load_one_client(settings.database)
     before = run_read(settings.database, all_rows())
