@@ -12,6 +12,7 @@ from app.db.admin.demo import CAREGIVER, CLIENT, MEETINGS, demo_lines
 from app.db.admin.migrate import newest_version, stored_version
 from app.db.interchange.load import reading_users
 from app.db.moments import moment_as_text
+from app.dev.tokens import KEY_FILE
 from app.settings import Settings
 from tests.callers import load, run_read
 from tests.cli.conftest import Command, assert_rejected
@@ -75,7 +76,9 @@ def test_the_demo_data_is_consistent_with_itself() -> None:
 
 
 @pytest.mark.sqlite_only
-@pytest.mark.parametrize(("host", "written"), [("127.0.0.9", "127.0.0.9"), ("::1", "[::1]")])
+@pytest.mark.parametrize(
+    ("host", "written"), [("127.0.0.9", "127.0.0.9"), ("::1", "[::1]"), ("2001:db8::1", "[2001:db8::1]")]
+)
 def test_demo_migrates_a_new_database(command: Command, tmp_path: Path, host: str, written: str) -> None:
     url = f"sqlite:///{tmp_path}/new/care.db"
 
@@ -105,6 +108,18 @@ def test_demo_with_a_port_in_use_creates_nothing(command: Command, tmp_path: Pat
     advice = "set another port with CARE_PORT or `make run PORT=8001`"
     assert_rejected(rejected, f"cannot listen on 127.0.0.1, port {port}: Address already in use; {advice}")
     assert not var.exists()
+
+
+@pytest.mark.sqlite_only
+def test_demo_with_a_damaged_key_creates_no_database(command: Command, tmp_path: Path) -> None:
+    var = tmp_path / "var"
+    var.mkdir()
+    (var / KEY_FILE).write_text("damaged")
+
+    rejected = command("demo", database_url="", var=str(var))
+
+    assert_rejected(rejected, f"the development key at {var / KEY_FILE} cannot be used; remove it")
+    assert [path.name for path in var.iterdir()] == [KEY_FILE]
 
 
 @pytest.mark.sqlite_only
