@@ -489,7 +489,13 @@ def test_the_settings_command_lists_every_variable_with_its_default_and_descript
 
 def test_the_settings_command_shows_values_but_no_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
     pem = "friendlyName: issuer\n-----BEGIN PRIVATE KEY-----"
-    for name, value in {"PORT": "many", "DATABASE_URL": "hidden", "TOKEN_KEY": pem, "HOST": ""}.items():
+    for name, value in {
+        "PORT": "many",
+        "METRICS_PORT": " ",
+        "DATABASE_URL": "hidden",
+        "TOKEN_KEY": pem,
+        "HOST": "",
+    }.items():
         monkeypatch.setenv(f"CARE_{name}", value)
 
     result = CliRunner().invoke(main, ["settings"])
@@ -503,6 +509,7 @@ def test_the_settings_command_shows_values_but_no_secrets(monkeypatch: pytest.Mo
     assert [line for line in result.stdout.splitlines() if "; set" in line] == [
         "CARE_DATABASE_URL (default: empty; set, not shown)",
         "CARE_PORT (default: 8000; set to many)",
+        "CARE_METRICS_PORT (default: 0; set to  )",
         "CARE_TOKEN_KEY (default: empty; set, not shown)",
     ]
 
