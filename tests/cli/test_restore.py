@@ -9,7 +9,9 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -456,6 +458,25 @@ def test_the_temporary_files_of_a_killed_command_are_not_read(
         sorted([sqlite_path(settings.database).name, aside(settings).name]),
     )
     assert raw.run(settings.database, "SELECT name FROM client WHERE id = 1") == [("Zoë Client 1",)]
+
+
+class FullDisk(sqlite3.Connection):
+    def execute(self, sql: str, *values: Any) -> sqlite3.Cursor:
+        if sql == "VACUUM":  # needs as much space as the database
+            raise sqlite3.OperationalError("database or disk is full")
+        return super().execute(sql, *values)
+
+
+def test_a_disk_that_is_full_for_the_cleaning_of_the_copy_changes_nothing(
+    command: Command, settings: Settings, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sqlite3, "connect", partial(sqlite3.connect, factory=FullDisk))
+
+    with unchanged(settings):
+        result = command("restore", str(file))
+
+    path = sqlite_path(settings.database)
+    assert_rejected(result, f"the backup cannot be restored to {path}: database or disk is full")
 
 
 def test_another_name_of_the_database_that_a_killed_command_has_left_is_removed(
