@@ -146,11 +146,12 @@ def test_every_reason_is_explained() -> None:
 
 
 def test_a_check_that_cannot_run_exits_with_2(check: Callable[..., Any], command: Command) -> None:
-    nothing = check(" \n")
+    nothing, header = check(" \n"), check("Authorization: \n")
     no_keys = check(signed(caregiver()), token_key="gone.pem")
     argument = command("token", "check", signed(caregiver()))
 
     assert (nothing.exit_code, no_keys.exit_code, argument.exit_code) == (2, 2, 2)
+    assert (header.exit_code, header.output) == (2, nothing.output)
     assert nothing.output.endswith("there is no token on standard input\n")
     assert argument.output.endswith("give the token on standard input: other users can see command lines\n")
     assert "eyJ" not in argument.output
