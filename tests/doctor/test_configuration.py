@@ -125,6 +125,16 @@ UNUSED = "CARE_TRUSTED_MANIFEST is set, and CARE_TRUSTED_DOCUMENTS is off: any d
         ({"rate_limit": "0"}, [("ok", "production"), ("warning", UNLIMITED)]),
         ({"identifier_limit": "0"}, [("ok", "production"), ("warning", ANY_IDENTIFIER)]),
         ({"audit": "off"}, [("ok", "production"), ("failed", UNAUDITED)]),
+        (
+            {"introspection": "on", "rate_limit": "0", "identifier_limit": "0", "audit": "off"},
+            [
+                ("ok", "production"),
+                ("failed", UNAUDITED),
+                ("warning", OPEN),
+                ("warning", UNLIMITED),
+                ("warning", ANY_IDENTIFIER),
+            ],
+        ),
         ({"metrics_port": "9464"}, [("ok", "production")]),
         ({"metrics_host": "0.0.0.0"}, [("ok", "production")]),
         (

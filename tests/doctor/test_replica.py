@@ -9,6 +9,7 @@ from threading import Thread
 import pytest
 
 from app.settings import Settings
+from tests.db import raw
 from tests.doctor.conftest import Diagnose
 
 pytestmark = pytest.mark.sqlite_only
@@ -18,8 +19,13 @@ def test_without_the_setting_nothing_is_reported(diagnose: Diagnose) -> None:
     assert diagnose("replica") == []
 
 
-def test_a_litestream_that_does_not_run_is_reported(diagnose: Diagnose, tmp_path: Path) -> None:
+@pytest.mark.parametrize("is_migrated", [True, False])
+def test_a_litestream_that_does_not_run_is_reported(
+    diagnose: Diagnose, settings: Settings, tmp_path: Path, is_migrated: bool
+) -> None:
     path = tmp_path / "litestream.sock"
+    if not is_migrated:
+        raw.run(settings.database, "DROP TABLE alembic_version")
 
     found = diagnose("replica", litestream_socket=str(path))
 
