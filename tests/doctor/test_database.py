@@ -6,6 +6,7 @@ import os
 import re
 import socket
 import sqlite3
+import ssl
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -36,6 +37,7 @@ from tests import keys
 from tests.audit.test_chain import GUARDS, records, seal_all
 from tests.auth.issuer import jwk, key_set, serving_issuer
 from tests.callers import load, run_read, run_write
+from tests.certificates import certificate
 from tests.db import raw
 from tests.db.test_lost_servers import with_hosts
 from tests.doctor.conftest import Diagnose, as_variables
@@ -625,6 +627,20 @@ def test_the_clock_is_compared_with_the_clock_of_the_issuer(
 
     assert verdict == ("failed" if " seconds " in expected else "ok")
     assert NUMBER.sub("N", message) == NUMBER.sub("N", expected)
+
+
+@ON_SQLITE
+def test_the_clock_is_compared_with_the_clock_of_an_issuer_over_tls(
+    diagnose: Diagnose, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own, tls = certificate(tmp_path), ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    tls.load_cert_chain(own)
+    monkeypatch.setenv("SSL_CERT_FILE", str(own))
+
+    with serving_issuer(jwk(keys.private_key(), "one"), tls=tls) as issuer:
+        found = diagnose("clock", token_key="", token_jwks=issuer.url)
+
+    assert found == [("ok", "this machine agrees with the clock of the key server")]
 
 
 @ON_SQLITE
