@@ -30,7 +30,7 @@ DOCUMENTS = {
         "text": "# Documentation\n\n- [A guide](/docs/guides/frontend.md): how\n",
     },
     "/docs/guides/frontend": {
-        "title": "Guide",
+        "title": "Guide & <code>",
         "html": "<main>A {{guide}}</main>",
         "text": "# A {{guide}}\n",
     },

@@ -6,6 +6,7 @@ Production serves the description of the REST paths, and no page.
 import json
 import re
 from collections.abc import Iterator
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -50,7 +51,7 @@ def test_rendered_documents_are_served_unchanged(browser: Caller, path: str) -> 
     document = DOCUMENTS[path.rstrip("/")]
     assert page.status_code == 200
     assert f'<div id="page" tabindex="-1">{document["html"]}</div>' in page.text
-    assert f"<title>{document['title']} · Care Gateway</title>" in page.text
+    assert f"<title>{escape(document['title'])} · Care Gateway</title>" in page.text
 
 
 @pytest.mark.parametrize("path", ["/docs", "/docs/guides/frontend"])
