@@ -193,11 +193,12 @@ def test_a_failing_npm_is_reported_and_the_previous_build_stays(
             "echo npm warn old; for n in 1 2 3 4 5 6 7; do echo npm error $n; done >&2; exit 1",
             "\n".join([building.NO_PACKAGES, *(f"npm error {n}" for n in range(1, 7))]),
         ),
+        ("echo npm error memory; kill -9 $$", f"{building.NO_PACKAGES}\nnpm error memory"),
         ("exit 0", "the build has no readable manifest.json"),
         ("test ! -e node_modules || echo a copy; exit 1", building.NO_PACKAGES),
         ("exec sleep 100", f"{building.NO_PACKAGES}: timeout after 0.2 seconds"),
     ],
-    ids=["long", "no result", "with packages of the sources", "slow"],
+    ids=["long", "killed", "no result", "with packages of the sources", "slow"],
 )
 def test_a_failing_build_is_explained_and_changes_nothing(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str, message: str
