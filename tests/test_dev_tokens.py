@@ -197,6 +197,14 @@ def test_a_key_that_another_process_has_created_meanwhile_is_used(
     assert [path.name for path in (tmp_path / "own").iterdir()] == [KEY_FILE]
 
 
+def test_the_unfinished_key_of_a_killed_process_is_replaced(tmp_path: Path) -> None:
+    """In a container each process has the same number."""
+    (tmp_path / KEY_FILE).with_suffix(f".{os.getpid()}").write_text("-----BEGIN PRIVATE")
+
+    assert len(keys_for(in_development(tmp_path)).keys) == 1
+    assert [path.name for path in tmp_path.iterdir()] == [KEY_FILE]
+
+
 def test_a_file_system_without_links_is_reported_and_keeps_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
