@@ -211,11 +211,17 @@ def findings(tmp_path: Path, url: str) -> tuple[int, list[list[str]]]:
 
 
 def test_doctor_reports_two_primaries(split: Split, tmp_path: Path) -> None:
-    assert findings(tmp_path, split.url) == (
+    with standby_of(split.new, split.url_of_new) as standby:
+        url = split.url.replace("/postgres", f",127.0.0.1:{standby.port}/postgres")
+        found = findings(tmp_path, url)
+        raw.run(split.url_of_new, "ALTER SYSTEM RESET synchronous_standby_names", "SELECT pg_reload_conf()")
+
+    assert found == (
         1,
         [
             ["failed", f"127.0.0.1:{split.old.port} (timeline 1) is one of 2 primaries"],
             ["failed", f"127.0.0.1:{split.new.port} (timeline 2) is one of 2 primaries"],
+            ["ok", f"127.0.0.1:{standby.port} is a standby"],
         ],
     )
 
