@@ -73,6 +73,7 @@ LISTS: dict[tuple[str, ...], list[str]] = {
     ("--search", "!"): [],
     ("--module", "2"): ALL[:2],
     ("--module", "2", "--search", "mood"): [ALL[1]],
+    ("--module", "1", "--search", "mood"): [],
     ("--module", "77"): [],
     ("--retired",): ["5\tOld diary\t1 Module 1\t-\tretired 2026-11-20"],
     ("--retired", "--search", "evening"): [],
