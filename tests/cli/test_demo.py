@@ -1,6 +1,8 @@
 """Promise: `demo` loads its data only into an empty database, and only in development."""
 
+import re
 import socket
+import time
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -8,10 +10,12 @@ from typing import Any
 import orjson
 import pytest
 
+from app.care.context import Role, utc_now
 from app.db.admin.demo import CAREGIVER, CLIENT, MEETINGS, demo_lines
 from app.db.admin.migrate import newest_version, stored_version
 from app.db.interchange.load import reading_users
 from app.db.moments import moment_as_text
+from app.dev.quickstart import homework, quickstart_text
 from app.dev.tokens import KEY_FILE
 from app.settings import Settings
 from tests.callers import load, run_read
@@ -88,6 +92,22 @@ def test_demo_migrates_a_new_database(command: Command, tmp_path: Path, host: st
     assert f"http://{written}:8123/graphql" in result.stdout.split()
     assert run_read(url, stored_version()) == newest_version()
     assert run_read(url, reading_users()) != {}
+
+
+@pytest.mark.sqlite_only
+@pytest.mark.parametrize("zone", ["Etc/GMT-14", "Etc/GMT+12"])
+def test_the_printed_homework_begins_tomorrow_in_any_time_zone(
+    monkeypatch: pytest.MonkeyPatch, zone: str
+) -> None:
+    earliest = homework(utc_now())
+    with monkeypatch.context() as patch:
+        patch.setenv("TZ", zone)
+        time.tzset()
+        text = quickstart_text("http://localhost:8000", {role: "token" for role in Role})
+    time.tzset()
+
+    [body] = re.findall(r"-X PUT .* -d '(.*)' ", text)
+    assert orjson.loads(body) in (earliest, homework(utc_now()))
 
 
 @pytest.mark.sqlite_only
