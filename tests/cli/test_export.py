@@ -347,6 +347,18 @@ def test_a_pipe_receives_the_export_and_is_not_replaced(command: Command, tmp_pa
 
 @starting_with(a_world)
 @pytest.mark.sqlite_only
+def test_a_link_to_a_device_is_not_replaced(command: Command, tmp_path: Path) -> None:
+    link = tmp_path / "device"
+    link.symlink_to("/dev/full")
+
+    rejected = command("export", "--id", "2", "--format", "json", "--output", str(link))
+
+    assert_rejected(rejected, f"{link} cannot be written: No space left on device")
+    assert link.is_symlink()
+
+
+@starting_with(a_world)
+@pytest.mark.sqlite_only
 @pytest.mark.parametrize("length", [1, 100_000], ids=["at the end", "while rows are read"])
 def test_an_export_that_finds_no_space_replaces_nothing(
     command: Command, settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, length: int
