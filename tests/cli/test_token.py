@@ -96,6 +96,10 @@ def test_a_rejected_token_is_explained(check: Callable[..., Any], reason: Reason
     assert result.exit_code == 1
 
 
+def test_a_colon_in_a_token_does_not_belong_to_the_header(check: Callable[..., Any]) -> None:
+    assert check("Authorization: bearer a:b").output.startswith("refused: malformed\n")
+
+
 def test_the_issuer_and_audience_of_the_settings_are_checked(check: Callable[..., Any]) -> None:
     token = signed(caregiver(iss="issuer", aud="care"))
 
