@@ -89,6 +89,14 @@ def test_other_pages_are_not_found(browser: Caller, path: str) -> None:
     assert (text.status_code, text.text) == (404, "Not Found")
 
 
+@pytest.mark.parametrize("path", ["/", "/graphql", "/nowhere"])
+def test_a_browser_that_prefers_another_type_gets_the_page(browser: Caller, path: str) -> None:
+    page = browser.get(path, headers={"accept": "application/xhtml+xml,text/html;q=0.9,*/*;q=0.5"})
+
+    assert page.headers["content-type"] == "text/html; charset=utf-8"
+    assert 'src="/assets/page-A1B2C3D4.js"' in page.text
+
+
 @pytest.mark.parametrize("path", ["/openapi.html", "/schema", "/docs", "/docs/guides/frontend"])
 def test_without_a_build_a_page_explains_how_to_build_it(unbuilt: Caller, path: str) -> None:
     page = unbuilt.get(path, headers=BROWSER)
