@@ -40,6 +40,7 @@ from tests.callers import load, run_read, run_write
 from tests.certificates import certificate
 from tests.db import raw
 from tests.db.test_lost_servers import with_hosts
+from tests.db.test_waiting_changes import locking
 from tests.doctor.conftest import Diagnose, as_variables
 from tests.events.receiver import SECRET, receiving
 from tests.factories import a_world
@@ -695,6 +696,20 @@ def test_a_check_that_raises_keeps_its_earlier_findings(settings: Settings) -> N
             "fix the failures above, then run doctor again",
         ),
     ]
+
+
+@pytest.mark.parametrize("kind", ["postgresql"], indirect=True)
+def test_a_check_does_not_wait_for_a_table_for_long(
+    diagnose: Diagnose, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("app.doctor.run_checks.STATEMENT_SECONDS", 0.2)
+    briefly = "SET LOCAL idle_in_transaction_session_timeout = 5000"
+
+    with locking(settings.database, f"{briefly}; LOCK TABLE audit_seal"):
+        found = diagnose("audit trail")
+
+    late = "the database does not allow the check: the database cannot take this now; nothing was changed"
+    assert found == [("failed", late)]
 
 
 STOPPED = "connection to the remote node worker-1.internal:5432 failed"
