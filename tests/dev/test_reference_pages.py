@@ -12,11 +12,12 @@ from typing import Any
 
 import pytest
 
+from app.dev.quickstart import homework
 from app.main import create_app
 from app.settings import Environment, Settings
 from tests.callers import Caller, opened
 from tests.dev.conftest import BROWSER, DOCUMENTS
-from tests.factories import NOW
+from tests.factories import DAY, NOW
 
 pytestmark = pytest.mark.sqlite_only
 
@@ -126,6 +127,19 @@ def test_the_rest_reference_has_tokens_for_visitors_on_the_same_machine_only(
 
     assert list(config_of(local)["tokens"]) == ["caregiver", "client"]
     assert config_of(elsewhere)["tokens"] == {}
+
+
+def test_the_examples_of_a_service_that_runs_for_long_begin_tomorrow(
+    folder: Path, settings: Settings
+) -> None:
+    now = NOW
+    with opened(create_app(settings, clock=lambda: now)) as client:
+        caller = Caller(client, None)
+        for now in (NOW, NOW + 90 * DAY):
+            pages = [caller.get(path, headers=BROWSER).text for path in ("/openapi.html", "/")]
+
+            assert config_of(pages[0])["homework"] == homework(now)
+            assert f"{now + DAY:%Y/%m/%d}" in pages[1] and f"{now + DAY:%Y-%m-%d}T08:00:00Z" in pages[1]
 
 
 def config_of(page: str) -> dict[str, Any]:
