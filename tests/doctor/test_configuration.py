@@ -117,6 +117,8 @@ UNUSED = "CARE_TRUSTED_MANIFEST is set, and CARE_TRUSTED_DOCUMENTS is off: any d
             [("warning", "CARE_WEATHER is not a setting and is ignored"), ("ok", "production")],
         ),
         ({"env": "development"}, [("warning", "CARE_ENV is development")]),
+        ({"env": "development", "host": "::1"}, [("warning", "CARE_ENV is development")]),
+        ({"env": "development", "host": "localhost"}, [("warning", "CARE_ENV is development")]),
         (
             {"env": "development", "host": "0.0.0.0"},
             [("failed", "CARE_ENV is development, and CARE_HOST accepts connections from other machines")],
@@ -136,6 +138,8 @@ UNUSED = "CARE_TRUSTED_MANIFEST is set, and CARE_TRUSTED_DOCUMENTS is off: any d
             ],
         ),
         ({"metrics_port": "9464"}, [("ok", "production")]),
+        ({"metrics_port": "9464", "metrics_host": "::1"}, [("ok", "production")]),
+        ({"metrics_port": "9464", "metrics_host": "localhost"}, [("ok", "production")]),
         ({"metrics_host": "0.0.0.0"}, [("ok", "production")]),
         (
             {"port": "9464", "metrics_port": "9464"},
