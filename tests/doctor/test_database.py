@@ -367,6 +367,26 @@ def test_a_log_that_this_user_may_not_use_is_reported(
 
 
 @ON_SQLITE
+@pytest.mark.parametrize("mode", [os.R_OK, os.W_OK])
+def test_a_log_that_the_service_removes_meanwhile_is_not_reported(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch, mode: int
+) -> None:
+    path, access = path_of(settings), os.access
+    log = path.with_name(f"{path.name}-wal")
+    log.touch()
+
+    def access_and_remove(file: Path, asked: int) -> bool:
+        if file == log and asked == mode:
+            log.unlink()
+        return access(file, asked)
+
+    monkeypatch.setattr(os, "access", access_and_remove)
+
+    assert list(check_access(path)) == []
+    assert not log.exists()
+
+
+@ON_SQLITE
 def test_the_outermost_folder_that_this_user_may_not_enter_is_reported(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
