@@ -80,10 +80,12 @@ def test_a_subscriber_that_reconnects_receives_the_missed_events(
 @pytest.mark.parametrize("kind", ["sqlite"], indirect=True)  # no database is asked
 def test_a_too_long_message_closes_the_websocket_with_1009(tmp_path: Path, care: dict[str, str]) -> None:
     with (
-        serving(tmp_path / "log", **care) as served,
+        serving(tmp_path / "log", **care, graphql_body_limit="300000") as served,
         subscribe_by_websocket(served.url, "client", "1") as socket,
     ):
-        socket.send("x" * 262_145)
+        socket.send('{"type": "ping"}'.ljust(300_000))
+        assert receive(socket) == {"type": "pong"}
+        socket.send('{"type": "ping"}'.ljust(300_001))
         with pytest.raises(ConnectionClosed) as closed:
             socket.recv(PATIENCE)
 
