@@ -133,16 +133,17 @@ def test_an_intact_log_is_verified_and_its_last_seal_printed(command: Command, s
 
 
 @pytest.mark.sqlite_only
-def test_a_difference_from_a_noted_seal_is_reported(command: Command, settings: Settings) -> None:
+def test_each_difference_from_the_noted_seals_is_reported(command: Command, settings: Settings) -> None:
     run_write(settings.database, recording(records(3)))
 
-    result = command("audit", "verify", "--noted", f"1:{'0' * 64}")
+    result = command("audit", "verify", "--noted", f"1:{'0' * 64}", "--noted", f"2:{'0' * 64}")
 
     [(hash,)] = raw.run(settings.database, "SELECT hash FROM audit_seal")
     assert result.exit_code == 1
     assert result.stdout.splitlines() == [
         "seal 1 differs from the noted hash",
-        "3 records under 1 seal, 1 fault",
+        "seal 2 is missing",
+        "3 records under 1 seal, 2 faults",
         f"1:{hash}",
     ]
 
