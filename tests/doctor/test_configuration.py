@@ -106,6 +106,7 @@ OPEN = "CARE_INTROSPECTION is on: any valid token can read the schema"
 UNLIMITED = "CARE_RATE_LIMIT is 0: one account can use all capacity"
 ANY_IDENTIFIER = "CARE_IDENTIFIER_LIMIT is 0: a caregiver may try any number of client identifiers"
 UNAUDITED = "CARE_AUDIT=off is for development only: every access to answers is recorded"
+RELATIVE = "is relative to the folder in which a command starts; here it is"
 UNUSED = "CARE_TRUSTED_MANIFEST is set, and CARE_TRUSTED_DOCUMENTS is off: any document runs"
 
 
@@ -120,23 +121,23 @@ UNUSED = "CARE_TRUSTED_MANIFEST is set, and CARE_TRUSTED_DOCUMENTS is off: any d
         ({"env": "development", "host": "::1"}, [("warning", "CARE_ENV is development")]),
         ({"env": "development", "host": "localhost"}, [("warning", "CARE_ENV is development")]),
         (
-            {"env": "development", "host": "0.0.0.0"},
-            [("failed", "CARE_ENV is development, and CARE_HOST accepts connections from other machines")],
+            {"env": "development", "metrics_port": "8000"},
+            [
+                ("warning", "CARE_ENV is development"),
+                ("failed", "CARE_METRICS_PORT is the port of the service"),
+            ],
+        ),
+        (
+            {"env": "development", "host": "0.0.0.0", "metrics_port": "8000"},
+            [
+                ("failed", "CARE_ENV is development, and CARE_HOST accepts connections from other machines"),
+                ("failed", "CARE_METRICS_PORT is the port of the service"),
+            ],
         ),
         ({"introspection": "on"}, [("ok", "production"), ("warning", OPEN)]),
         ({"rate_limit": "0"}, [("ok", "production"), ("warning", UNLIMITED)]),
         ({"identifier_limit": "0"}, [("ok", "production"), ("warning", ANY_IDENTIFIER)]),
         ({"audit": "off"}, [("ok", "production"), ("failed", UNAUDITED)]),
-        (
-            {"introspection": "on", "rate_limit": "0", "identifier_limit": "0", "audit": "off"},
-            [
-                ("ok", "production"),
-                ("failed", UNAUDITED),
-                ("warning", OPEN),
-                ("warning", UNLIMITED),
-                ("warning", ANY_IDENTIFIER),
-            ],
-        ),
         ({"metrics_port": "9464"}, [("ok", "production")]),
         ({"metrics_port": "9464", "metrics_host": "::1"}, [("ok", "production")]),
         ({"metrics_port": "9464", "metrics_host": "localhost"}, [("ok", "production")]),
@@ -169,6 +170,40 @@ def test_risky_settings_are_reported(
     assert diagnose("settings", **changed) == found
 
 
+def test_all_risky_settings_are_reported_together(
+    diagnose: Diagnose, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("os.geteuid", lambda: 0)
+    settings = {"introspection": "on", "rate_limit": "0", "identifier_limit": "0", "audit": "off"}
+    public = {"port": "9464", "metrics_port": "9464", "metrics_host": "0.0.0.0"}
+    others = {
+        "database_url": "sqlite:///some.db",
+        "trusted_manifest": "manifest.json",
+        "wind": "",
+        "rain": "",
+    }
+
+    assert diagnose("settings", **settings, **public, **others) == [
+        ("warning", "CARE_RAIN is not a setting and is ignored"),
+        ("warning", "CARE_WIND is not a setting and is ignored"),
+        ("ok", "production"),
+        ("failed", UNAUDITED),
+        ("warning", f"CARE_DATABASE_URL {RELATIVE} {tmp_path}/some.db"),
+        ("warning", OPEN),
+        ("warning", UNLIMITED),
+        ("warning", ANY_IDENTIFIER),
+        ("warning", UNUSED),
+        ("failed", "CARE_METRICS_PORT is the port of the service"),
+        ("warning", "metrics are served on 0.0.0.0, port 9464"),
+        ("warning", "this is the user root"),
+    ]
+
+
+def test_the_url_of_postgresql_is_no_path(diagnose: Diagnose) -> None:
+    assert diagnose("settings", database_url="postgresql://care@127.0.0.1:1/care") == [("ok", "production")]
+
+
 def test_the_limits_of_each_process_are_named(diagnose: Diagnose) -> None:
     divide = "divide them by the number of processes, which is not known here"
 
@@ -189,7 +224,6 @@ def test_a_relative_database_path_is_reported(
     diagnose: Diagnose, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    begins = "is relative to the folder in which a command starts; here it is"
 
     unset, relative, fixed = (
         diagnose("settings", database_url="", var="var"),
@@ -198,9 +232,9 @@ def test_a_relative_database_path_is_reported(
     )
 
     assert unset[1:] == [
-        ("warning", f"CARE_DATABASE_URL is not set, and CARE_VAR {begins} {tmp_path}/var/care.db")
+        ("warning", f"CARE_DATABASE_URL is not set, and CARE_VAR {RELATIVE} {tmp_path}/var/care.db")
     ]
-    assert relative[1:] == [("warning", f"CARE_DATABASE_URL {begins} {tmp_path}/some.db")]
+    assert relative[1:] == [("warning", f"CARE_DATABASE_URL {RELATIVE} {tmp_path}/some.db")]
     assert fixed[1:] == [("warning", f"CARE_DATABASE_URL is not set: the database is {tmp_path}/care.db")]
 
 
