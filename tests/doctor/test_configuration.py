@@ -228,14 +228,17 @@ def test_a_relative_database_path_is_reported(
     unset, relative, fixed = (
         diagnose("settings", database_url="", var="var"),
         diagnose("settings", database_url="sqlite:///some.db"),
-        diagnose("settings", database_url="", var=str(tmp_path)),
+        diagnose("settings", database_url="", var=str(tmp_path), introspection="on"),
     )
 
     assert unset[1:] == [
         ("warning", f"CARE_DATABASE_URL is not set, and CARE_VAR {RELATIVE} {tmp_path}/var/care.db")
     ]
     assert relative[1:] == [("warning", f"CARE_DATABASE_URL {RELATIVE} {tmp_path}/some.db")]
-    assert fixed[1:] == [("warning", f"CARE_DATABASE_URL is not set: the database is {tmp_path}/care.db")]
+    assert fixed[1:] == [
+        ("warning", f"CARE_DATABASE_URL is not set: the database is {tmp_path}/care.db"),
+        ("warning", OPEN),
+    ]
 
 
 def test_running_as_root_is_reported(diagnose: Diagnose, monkeypatch: pytest.MonkeyPatch) -> None:
