@@ -355,6 +355,21 @@ def test_a_development_key_in_production_is_reported(diagnose: Diagnose, tmp_pat
     assert diagnose("keys")[1:] == [("warning", message)]
 
 
+def test_all_problems_with_keys_are_reported_together(
+    diagnose: Diagnose, healthy: dict[str, str], tmp_path: Path
+) -> None:
+    make_key_file(tmp_path / "development-key.pem")
+    Path(healthy["token_key"]).chmod(0o666)
+
+    assert [verdict for verdict, _ in diagnose("keys", token_issuer="", token_audience="")] == [
+        "ok",
+        "warning",
+        "warning",
+        "failed",
+        "warning",
+    ]
+
+
 # --- the webhook ---
 
 
