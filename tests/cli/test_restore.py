@@ -7,6 +7,7 @@ import shutil
 import sqlite3
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from functools import partial
@@ -132,6 +133,38 @@ def test_clients_and_accounts_stay_erased_and_disabled(
         ("restore", []),
     ]
     assert command("verify").output == "0 differences\n"
+
+
+def test_every_erasure_and_switch_since_the_backup_is_repeated_on_record(
+    command: Command, settings: Settings, tmp_path: Path
+) -> None:
+    people = [*map(a_client, range(1, 7)), *map(a_caregiver, range(1, 5))]
+    load(settings.database, people)
+
+    def switch_all(action: str, role: str, *ids: int) -> None:
+        for id in ids:
+            assert command("account", action, "--role", role, "--user", f"{role}-{id}").exit_code == 0
+
+    for role in ("client", "caregiver"):
+        switch_all("disable", role, 1, 2)
+    assert command("backup", str(tmp_path / "care.backup")).exit_code == 0
+    for id in (5, 6):
+        assert command("erase", "--id", str(id), "--yes").exit_code == 0
+    for role in ("client", "caregiver"):
+        switch_all("enable", role, 1, 2)
+        switch_all("disable", role, 3, 4)
+    done = Counter(str(record[2:]) for record in audited(settings.database)[4:])
+
+    assert sorted(restore_again(command, settings, tmp_path / "care.backup")) == [
+        "caregiver accounts disabled again: 3, 4",
+        "caregiver accounts enabled again: 1, 2",
+        "client accounts disabled again: 3, 4",
+        "client accounts enabled again: 1, 2",
+        "clients erased again: 5, 6",
+    ]
+    [*again, restore] = audited(settings.database)[4:]
+    assert Counter(str(record[2:]) for record in again) == done
+    assert restore[2] == "restore"
 
 
 def switch(command: Command, *actions: str) -> None:
