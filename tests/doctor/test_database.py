@@ -508,10 +508,14 @@ def test_a_missing_dispatcher_with_the_webhook_is_reported(diagnose: Diagnose, s
     [(events,)] = raw.run(settings.database, "SELECT count(*) FROM event WHERE hand_over_date IS NULL")
     waiting = "1 event waits" if events == 1 else f"{events} events wait"
 
+    add_deliveries(settings)
+
     with receiving() as receiver:
-        found = diagnose("dispatcher", webhook_url=receiver.url, webhook_secret=SECRET)
+        webhook = {"webhook_url": receiver.url, "webhook_secret": SECRET}
+        found, (_, *deliveries) = diagnose("dispatcher", **webhook), diagnose("webhook", **webhook)
 
     assert found == [("failed", f"no dispatcher with this webhook seems to run: {waiting}")]
+    assert deliveries == DELIVERIES_FAIL
     assert diagnose("dispatcher") == [("ok", "nothing is overdue")]
 
 
@@ -538,12 +542,14 @@ def test_a_count_that_was_limited_is_a_minimum() -> None:
     assert numbers == ["1 event waits", "9,999 events wait", "10000 or more events wait"]
 
 
-@pytest.mark.sqlite_only
-def test_failed_deliveries_are_reported_also_without_a_dispatcher(
-    diagnose: Diagnose, settings: Settings
-) -> None:
-    load(settings.database, a_world())
-    run_write(settings.database, recording(records(1, moment=LONG_AGO)))
+DELIVERIES_FAIL = [
+    ("failed", "1 delivery is dead: all attempts failed"),
+    ("warning", "1 delivery failed and will be retried"),
+]
+
+
+def add_deliveries(settings: Settings) -> None:
+    """One is dead, one failed, and one is new."""
     for event, state, attempts in ((901, "DEAD", 11), (902, "WAITING", 3), (903, "WAITING", 0)):
         raw.run(
             settings.database,
@@ -553,11 +559,16 @@ def test_failed_deliveries_are_reported_also_without_a_dispatcher(
             f" VALUES ({event}, 1, 1, '{state}', {attempts}, '{THEN}')",
         )
 
-    assert diagnose("webhook") == [
-        ("ok", "none"),
-        ("failed", "1 delivery is dead: all attempts failed"),
-        ("warning", "1 delivery failed and will be retried"),
-    ]
+
+@pytest.mark.sqlite_only
+def test_failed_deliveries_are_reported_also_without_a_dispatcher(
+    diagnose: Diagnose, settings: Settings
+) -> None:
+    load(settings.database, a_world())
+    run_write(settings.database, recording(records(1, moment=LONG_AGO)))
+    add_deliveries(settings)
+
+    assert diagnose("webhook") == [("ok", "none"), *DELIVERIES_FAIL]
     assert diagnose("dispatcher") == [("failed", "no dispatcher seems to run: 1 audit record has no seal")]
 
 
