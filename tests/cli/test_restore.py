@@ -2,6 +2,7 @@
 and accounts disabled since the backup stay erased and disabled."""
 
 import asyncio
+import errno
 import os
 import shutil
 import sqlite3
@@ -510,6 +511,21 @@ def test_a_disk_that_is_full_for_the_cleaning_of_the_copy_changes_nothing(
 
     path = sqlite_path(settings.database)
     assert_rejected(result, f"the backup cannot be restored to {path}: database or disk is full")
+
+
+def test_a_disk_that_fails_while_the_copy_is_written_changes_nothing(
+    command: Command, settings: Settings, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(opened: int) -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr(os, "fsync", fail)
+
+    with unchanged(settings):
+        result = command("restore", str(file))
+
+    path = sqlite_path(settings.database)
+    assert_rejected(result, f"the backup cannot be restored to {path}: Input/output error")
 
 
 def test_another_name_of_the_database_that_a_killed_command_has_left_is_removed(
