@@ -43,6 +43,7 @@ def test_a_socket_that_has_no_effect_is_reported_and_gets_no_password(
 
 OTHERS = {
     "no HTTP": (b"220 ready\r\n", False, ""),
+    "no JSON": (b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nhello", False, "unexpected character"),
     "no end": (b"HTTP/1.1 100 Continue\r\n\r\n" * 50, True, "the response is too long"),
 }
 
