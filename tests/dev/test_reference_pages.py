@@ -98,7 +98,7 @@ def test_a_browser_that_prefers_another_type_gets_the_page(browser: Caller, path
     assert 'src="/assets/page-A1B2C3D4.js"' in page.text
 
 
-@pytest.mark.parametrize("path", ["/openapi.html", "/schema", "/docs", "/docs/guides/frontend"])
+@pytest.mark.parametrize("path", ["/openapi.html", "/schema", "/docs", "/docs/guides/frontend", "/docs.md"])
 def test_without_a_build_a_page_explains_how_to_build_it(unbuilt: Caller, path: str) -> None:
     page = unbuilt.get(path, headers=BROWSER)
 
