@@ -112,7 +112,8 @@ def test_an_account_with_more_rights_or_other_settings_is_reported(
 ) -> None:
     private = {"log_error_verbosity": "terse", "log_min_error_statement": "panic", "log_statement": "none"}
     ordinary = own_account("", synchronous_commit="remote_apply", **private)
-    careless = own_account("CREATEDB", synchronous_commit="local", **private | {"log_statement": "mod"})
+    detailed = private | {"log_error_verbosity": "verbose", "log_statement": "mod"}
+    careless = own_account("CREATEDB", synchronous_commit="local", **detailed)
 
     own, other = (
         [each for each in diagnose("database", database_url=url) if not NOT_OF_ACCOUNT.search(each[1])]
@@ -126,6 +127,7 @@ def test_an_account_with_more_rights_or_other_settings_is_reported(
             "warning",
             "the account of the service may create databases or accounts, or copy all data",
         ),
+        ("warning", "its log may contain rows: log_error_verbosity is verbose"),
         ("warning", "its log may contain rows: log_statement is mod"),
     ]
     rights = ("", "CREATEDB", "CREATEROLE", "BYPASSRLS", "REPLICATION", "SUPERUSER")
@@ -143,9 +145,11 @@ def test_a_connection_to_another_machine_that_is_not_encrypted_is_reported(
     connection = Statement(text(f"SELECT {is_encrypted}, {is_local}"))
     monkeypatch.setattr("app.doctor.database.POSTGRES_CONNECTION", connection)
 
-    is_reported = ("warning", "the connection is not encrypted") in diagnose("database")
+    warnings = [message for verdict, message in diagnose("database") if verdict == "warning"]
 
+    is_reported = "the connection is not encrypted" in warnings
     assert is_reported is not (is_encrypted or is_local)
+    assert "the account of the service is a superuser" in warnings
 
 
 @pytest.mark.parametrize("kind", ["postgresql"], indirect=True)
