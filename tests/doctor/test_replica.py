@@ -56,7 +56,9 @@ def test_another_program_at_the_socket_is_reported(diagnose: Diagnose, tmp_path:
     def greet() -> None:
         connection, _ = listener.accept()
         with connection, suppress(OSError):
-            connection.recv(1000)
+            request = b""
+            while not request.endswith(b"}"):  # closing before its end would reset the connection
+                request += connection.recv(1000)
             connection.sendall(data)
             while is_endless:
                 connection.sendall(data)
