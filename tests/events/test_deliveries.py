@@ -172,6 +172,35 @@ def test_due_deliveries_are_made_in_batches_without_a_pause(
 
 
 @pytest.mark.sqlite_only
+def test_a_batch_of_which_another_process_has_taken_a_part_is_not_filled_up(
+    with_webhook: Care, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two events are posted at once here, at most."""
+    monkeypatch.setattr(deliveries, "MAX_CONCURRENT", 2)
+    for _ in range(4):
+        with_webhook.add_event("SUBMITTED")
+    webhook = open_webhook(with_webhook.settings)
+    assert webhook is not None
+    results = []
+
+    class TakenMeanwhile(Failing):
+        async def read(self, steps: Any) -> Any:
+            found = await super().read(steps)
+            await self.db.write(counting_attempts(BEFORE, 1, [1]))
+            return found
+
+    async def work(db: Database) -> None:
+        await process_outbox(db, True, BEFORE)
+        for _ in range(2):
+            has_more = await deliver(TakenMeanwhile(db, []), webhook, lambda: BEFORE)
+            results.append((has_more, sorted(receiver.ids())))
+
+    asyncio.run(on_database(with_webhook.settings.database, work))
+
+    assert results == [(True, ["evt_2"]), (False, ["evt_2", "evt_3", "evt_4"])]
+
+
+@pytest.mark.sqlite_only
 def test_a_failed_delivery_does_not_delay_others(with_webhook: Care, receiver: Receiver) -> None:
     receiver.answers = [500] * 8
     for _ in range(20):
