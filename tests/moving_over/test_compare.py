@@ -514,6 +514,35 @@ def test_tokens_can_be_in_the_environment_and_differ_between_the_services(
     ]
 
 
+@pytest.mark.parametrize(
+    ("options", "authorizations"),
+    [
+        (["--new-caregivers"], ["bearer another-token", "bearer client-token-1"]),
+        (["--new-clients"], ["bearer caregiver-token-1", "bearer another-token"]),
+    ],
+)
+def test_without_new_tokens_of_a_role_the_new_service_gets_those_of_the_old_one(
+    pair: ServicePair, options: list[str], authorizations: list[str]
+) -> None:
+    """Both users have one name."""
+    pair.start(Response(), Response())
+    (pair.folder / "new").write_text("someone another-token")
+    for role in ("caregiver", "client"):
+        (pair.folder / f"{role}s").write_text(f"someone {role}-token-1")
+    calls = [
+        {"path": path, "userName": "someone"}
+        for path in (PATH, "/gateway/profile/client/session?time-state=RUNNING")
+    ]
+
+    result = pair.compare(*options, str(pair.folder / "new"), "--at-once", "1", calls=calls)
+
+    assert printed(result) == (0, ["2 same, 0 different"])
+    assert [[each.headers["authorization"] for each in pair.requests[name]] for name in ("old", "new")] == [
+        ["bearer caregiver-token-1", "bearer client-token-1"],
+        authorizations,
+    ]
+
+
 def test_the_claim_of_the_settings_names_the_user_of_a_token(pair: ServicePair) -> None:
     (pair.folder / "caregivers").write_text(keys.token("CAREGIVER", "caregiver-1", login="caregiver-9"))
     pair.start(Response(), Response())

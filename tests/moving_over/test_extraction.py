@@ -299,14 +299,19 @@ GAPS: dict[str, tuple[Change, dict[Gap, list[str]]]] = {
             ]
         },
     ),
-    "answers of another assignment": (
-        in_body(2, lambda body: add_set(body, id=99, assignmentId=4)),
-        {
-            Gap.ASIDE: [
-                "assignment 1, line 2, item 1: answers contains the assignmentId of another assignment"
-            ]
-        },
-    ),
+    **{
+        f"answers of another assignment: {case}": (
+            in_body(2, lambda body, changed=changed: add_set(body, id=99, assignmentId=4, **changed)),
+            {
+                Gap.ASIDE: [
+                    "assignment 1, line 2, item 1: answers contains the assignmentId of another assignment"
+                ]
+            },
+        )
+        for case, changed in {
+            "a submission": {}, "a draft": {"saveType": "DRAFT", "submitDate": None},
+        }.items()
+    },
     "valid ids": (
         item(1, 1, id="2nd", sessionId=None),
         {
@@ -338,6 +343,12 @@ GAPS: dict[str, tuple[Change, dict[Gap, list[str]]]] = {
         item(9, title=None),
         {
             Gap.ASIDE: ["session 2, line 9, item 1: title is null: Input should be a valid string"],
+        },
+    ),
+    "an invalid session whose assignments are valid": (
+        item(8, title=None),
+        {
+            Gap.ASIDE: ["session 1, line 8, item 1: title is null: Input should be a valid string"],
         },
     ),
     "correct numbers of items and pages": (
@@ -667,10 +678,10 @@ def test_a_local_time_at_the_ends_of_the_calendar_is_rejected(zone: str, text: s
 
 
 def test_values_of_every_type_are_mapped_by_their_json() -> None:
-    reading = Reading(ZoneInfo("UTC"), {"a": {"null": 0, "true": 1, "7": 2, "x": 3, "[1]": None}})
+    reading = Reading(ZoneInfo("UTC"), {"a": {"null": 0, "true": "yes", "7": 2, "x": 3, "[1]": None}})
 
     assert [reading.replaced("a", value) for value in (None, True, 7, "x", [1], "y", 8)] == [
-        0, 1, 2, 3, None, "y", 8,
+        0, "yes", 2, 3, None, "y", 8,
     ]  # fmt: skip
     assert reading.replaced("b", None) is None
 
