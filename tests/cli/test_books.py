@@ -194,12 +194,20 @@ def test_an_existing_book_and_module_are_replaced(
     assert listed(command, "--module", "2") == ["3\tMood check\t2 Moods\ttest\t-"]
 
 
-def test_a_replaced_book_stays_retired(command: Command, settings: Settings, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("given", "date"),
+    [({}, "2026-11-20"), ({"retireDate": None}, "2026-11-20"), ({"retireDate": NOW}, "2026-11-21")],
+    ids=["no date", "null", "another date"],
+)
+def test_a_replaced_book_stays_retired(
+    command: Command, settings: Settings, tmp_path: Path, given: Record, date: str
+) -> None:
+    """A date of the line replaces the stored one."""
     catalogue(settings)
 
-    imported(command, tmp_path, {"kind": "book", "id": 5, "moduleId": 1, "name": "Older diary"})
+    imported(command, tmp_path, {"kind": "book", "id": 5, "moduleId": 1, "name": "Older diary", **given})
 
-    assert listed(command, "--retired") == ["5\tOlder diary\t1 Module 1\t-\tretired 2026-11-20"]
+    assert listed(command, "--retired") == [f"5\tOlder diary\t1 Module 1\t-\tretired {date}"]
 
 
 @pytest.mark.sqlite_only
