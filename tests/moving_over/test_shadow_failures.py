@@ -99,6 +99,34 @@ def test_a_client_that_leaves_in_the_middle_of_its_body_leaves_no_error() -> Non
     assert asyncio.run(exchange(GONE)) == ([], [])
 
 
+def test_an_answer_whose_end_does_not_reach_the_client_is_not_compared() -> None:
+    async def run() -> Exchange:
+        has_all_but_the_end = asyncio.Event()
+
+        async def receive() -> Message:
+            await has_all_but_the_end.wait()
+            return GONE
+
+        async def send(message: Message) -> None:
+            if message == {"type": "http.response.body"}:
+                has_all_but_the_end.set()
+                await asyncio.Event().wait()
+
+        reader = StreamReader()
+        reader.feed_data(ANSWER)
+        one = Exchange(HEAD, Request(SCOPE, receive), send)
+        await one.run(reader, OldService(reader))  # type: ignore[arg-type]
+        return one
+
+    one = asyncio.run(run())
+
+    assert (one.response and one.response.status, bytes(one.bodies[1]), one.failure) == (
+        413,
+        b"{}",
+        "dropped",
+    )
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems have a longer backlog")
 def test_an_old_service_that_accepts_no_connection_in_time_is_a_504() -> None:
     sent: list[Message] = []
