@@ -155,16 +155,23 @@ def answer_of(session: dict[str, Any]) -> str:
 def test_an_assignment_and_an_answer_set_without_answers_have_a_row_each(
     command: Command, settings: Settings
 ) -> None:
-    answer_set = an_answer_set(1, 2, saveType="DRAFT", answers=[])
-    world = [*people(), *catalogue(), a_session(1), an_assignment(1, 1), an_assignment(2, 1), answer_set]
-    load(settings.database, world)
+    """The row of a submission has its feedback too."""
+    assignments = [an_assignment(1, 1), an_assignment(2, 1), a_complete_assignment(3, 1)]
+    answer_sets = [an_answer_set(1, 2, saveType="DRAFT", answers=[]), an_answer_set(2, 3, answers=[])]
+    load(settings.database, [*people(), *catalogue(), a_session(1), *assignments, *answer_sets])
+    raw.run(
+        settings.database,
+        "INSERT INTO feedback (caregiver_id, client_id, assignment_id, answer_set_id, text, submit_date)"
+        " VALUES (1, 1, 3, 2, 'Call me', '2026-11-20T09:00:00.000000Z')",
+    )
 
     rows = table_of(exported(command, "--client", "client-1", "--format", "csv"))
 
-    shown = ("assignmentId", "answerSetId", "saveType", "position", "questionText", "answer")
+    shown = ("assignmentId", "answerSetId", "saveType", "position", "questionText", "answer", "feedbackText")
     assert [[row[name] for name in shown] for row in rows] == [
-        ["1", "", "", "", "", ""],
-        ["2", "1", "DRAFT", "", "", ""],
+        ["1", "", "", "", "", "", ""],
+        ["2", "1", "DRAFT", "", "", "", ""],
+        ["3", "2", "FINAL", "", "", "", "Call me"],
     ]
 
 
