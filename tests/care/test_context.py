@@ -2,6 +2,7 @@
 
 import asyncio
 import re
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NoReturn
@@ -13,7 +14,7 @@ from app.care.assignments import AssignmentFilter, list_my_assignments
 from app.care.books import BookFilter, list_books
 from app.care.budgets import Budget
 from app.care.context import Context, Role, Viewer
-from app.care.errors import CareError, NotAllowed, NotSignedIn
+from app.care.errors import CareError, NotAllowed, NotSignedIn, RateLimited
 from app.care.homework import Homework, assign_homework
 from app.care.people import get_my_caregivers, get_my_clients, get_myself, list_my_clients
 from app.care.sessions import get_my_sessions, list_my_sessions
@@ -98,6 +99,17 @@ def test_each_whole_kib_that_a_change_stores_is_charged(length: int, points: int
     replace(context(CAREGIVER), budget=budget).charge_stored(length)
 
     assert budget.left == 1000 - points
+
+
+@pytest.mark.parametrize(("left", "is_accepted"), [(501, True), (500, True), (499, False)])
+def test_a_change_that_stores_much_needs_half_of_the_points(left: int, is_accepted: bool) -> None:
+    budget = Budget(1000, ticks=lambda: 0.0)
+    budget.left = left
+
+    with nullcontext() if is_accepted else pytest.raises(RateLimited):
+        replace(context(CAREGIVER), budget=budget).charge_stored(1024 * 1024)
+
+    assert budget.left == left - 32 * 1024 * is_accepted
 
 
 @pytest.mark.parametrize(
