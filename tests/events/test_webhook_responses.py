@@ -170,7 +170,10 @@ FAULTS: dict[str, tuple[list[OSError], str]] = {
     "a broken pipe": ([BrokenPipeError()], "connection closed"),
     "a timeout of the network": ([TimeoutError()], "no response in time"),
     "no route": ([UNREACHABLE], "no connection"),
-    "the last of several": ([ConnectionRefusedError(), ssl.SSLError(), UNREACHABLE], "no connection"),
+    "the last of several": (
+        [ConnectionRefusedError(errno.ECONNREFUSED, "Connection refused"), ssl.SSLError(1), UNREACHABLE],
+        "no connection",
+    ),
 }
 
 
