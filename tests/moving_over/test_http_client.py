@@ -288,7 +288,7 @@ def busy(pause: str) -> Response:
 
 PAUSES: dict[str, tuple[list[Response], list[float]]] = {
     "that the service requests": (
-        [*map(busy, ("²", "Thu, 26 Nov 2026 09:00:00 GMT", "7", "3600", "9" * 5000, "0"))],
+        [*map(busy, ("²", "Thu, 26 Nov 2026 09:00:00 GMT", "7", "3600", "1" + "0" * 5000, "0"))],
         [0, 1, 1, 7, 60, 60],
     ),
     "that increases": ([busy("0")] * 11, [0, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 12.8, 25.6, 30, 30]),

@@ -256,12 +256,14 @@ def test_a_stored_name_or_user_that_differs_is_a_contradiction(
     assert rejected.stderr == f"reading\n{CONTRADICTION}:\n{''.join(gaps)}{INCOMPLETE}"
 
 
+@pytest.mark.parametrize("name", ["client-1", "caregiver-1"])
 def test_a_user_name_on_the_pages_of_two_people_is_the_account_of_neither(
-    command: Command, tmp_path: Path, complete: list[Line]
+    command: Command, tmp_path: Path, complete: list[Line], name: str
 ) -> None:
+    """A caregiver may have the same one."""
     lines = deepcopy(complete)
     for each in lines:
-        each["userName"] = each["userName"].replace("client-2", "client-1")
+        each["userName"] = each["userName"].replace("client-2", name).replace("client-1", name)
 
     result = command("import", str(write_lines(tmp_path / "recording.jsonl", lines)), "--partial")
 
@@ -269,7 +271,8 @@ def test_a_user_name_on_the_pages_of_two_people_is_the_account_of_neither(
     assert result.stderr.partition("people without")[1:] == (
         "people without",
         " an account; add it with `care-gateway account link`:\n  client 1\n  client 2\n"
-        "user names that match no person; use `care-gateway account link` or `add`:\n  client client-1\n",
+        "user names that match no person; use `care-gateway account link` or `add`:\n"
+        f"  client {name}\n",
     )
 
 
