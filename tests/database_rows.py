@@ -78,5 +78,30 @@ def added_events(before: Stored, after: Stored) -> list[tuple[Any, ...]]:
     return [tuple(row[name] for name in names) for row in added(before, after, "event")]
 
 
+PARENTS = {
+    "session_id": "session",
+    "assignment_id": "assignment",
+    "reminder_id": "reminder",
+    "event_id": "event",
+}
+
+
+def of_other_people(rows: Stored) -> list[tuple[str, Row]]:
+    """The rows, with their tables, whose caregiver or client is not that of a row that they belong to."""
+    people = {
+        (table, row["id"]): (row["caregiver_id"], row["client_id"])
+        for table in PARENTS.values()
+        for row in rows[table]
+    }
+    return [
+        (table, row)
+        for table, of_table in rows.items()
+        for row in of_table
+        for name, parent in PARENTS.items()
+        if (parent, row.get(name)) in people
+        and people[parent, row[name]] != (row["caregiver_id"], row["client_id"])
+    ]
+
+
 def wrong_counters(gateway: Gateway) -> list[Difference]:
     return gateway.read(differences())

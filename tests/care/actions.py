@@ -22,7 +22,7 @@ from app.care.sessions import close_session
 from app.db.drivers.interface import Database
 from app.db.reader.selection import Selection
 from app.db.session_counters import differences
-from tests.database_rows import Stored, all_rows
+from tests.database_rows import Stored, all_rows, of_other_people
 from tests.factories import (
     DAY,
     NOW,
@@ -134,6 +134,7 @@ async def consistent_rows(db: Database) -> Stored:
     """Returns every row after checking that the rows are consistent."""
     assert await db.read(differences()) == []
     rows = await db.read(all_rows())
+    assert of_other_people(rows) == []
     sessions = {each["id"]: each for each in rows["session"]}
     emitted = Counter((each["kind"], each["assignment_id"]) for each in rows["event"])
     for assignment in rows["assignment"]:

@@ -80,9 +80,9 @@ async def on_database(url: str, use: Any) -> None:
 
 
 def a_world_with_a_due_reminder() -> list[Record]:
-    """`a_world`, and in session 1 assignment 6, whose reminder 2 was due an hour ago. Reminder 1, of
+    """`a_world`, and in session 4 assignment 6, whose reminder 2 was due an hour ago. Reminder 1, of
     assignment 2, is due tomorrow."""
-    return [*a_world(), an_assignment(6, book=3, reminders=[{"remindDate": NOW - HOUR}])]
+    return [*a_world(), an_assignment(6, session=4, book=3, reminders=[{"remindDate": NOW - HOUR}])]
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:

@@ -18,7 +18,8 @@ from app.events.deliveries import LEASE, PAUSES, counting_attempts, deliver, sto
 from app.events.dispatcher import process_outbox
 from app.events.webhook import TYPES, PostResult, open_webhook
 from app.telemetry import counters
-from tests.callers import run_write
+from tests.callers import run_read, run_write
+from tests.database_rows import all_rows, of_other_people
 from tests.events.conftest import Care, dispatching, on_database
 from tests.events.receiver import OTHER_SECRET, SECRET, Receiver
 from tests.factories import HOUR, NOW
@@ -61,8 +62,9 @@ def test_a_due_reminder_is_posted_in_the_same_run(with_webhook: Care, receiver: 
     assert one.verified(SECRET) == {
         "type": "reminder.due",
         "timestamp": "2026-11-21T09:00:00.000000Z",
-        "data": {"sessionId": 1, "assignmentId": 6, "caregiverId": 1, "clientId": 1, "reminderId": 2},
+        "data": {"sessionId": 4, "assignmentId": 6, "caregiverId": 1, "clientId": 2, "reminderId": 2},
     }
+    assert of_other_people(run_read(with_webhook.settings.database, all_rows())) == []
 
 
 @pytest.mark.sqlite_only

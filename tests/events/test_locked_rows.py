@@ -72,7 +72,7 @@ def test_a_locked_row_is_skipped(waiting: Care, take: Take) -> None:
 
 
 @on_postgresql
-@pytest.mark.parametrize("row", ["session WHERE id = 1", "assignment WHERE id = 6"])
+@pytest.mark.parametrize("row", ["session WHERE id = 4", "assignment WHERE id = 6"])
 def test_a_reminder_of_what_another_transaction_changes_is_left_to_the_next_search(
     waiting: Care, row: str
 ) -> None:

@@ -22,7 +22,7 @@ from tests.events.dispatch_once import dispatch_once
 from tests.factories import DAY, HOUR, NOW, a_session, a_world, an_assignment, starting_with
 from tests.rest_compat.legacy import ASSIGNMENTS, homework
 
-DUE = (1, 1, "REMINDER_DUE", "SERVICE", 1, 6, 2)
+DUE = (1, 2, "REMINDER_DUE", "SERVICE", 4, 6, 2)
 IS_DUE = "remind_date <= '2026-11-21T09:00:00.000000Z'"
 SECOND = HOUR / 3600
 
@@ -135,7 +135,7 @@ def test_a_concurrent_withdrawal_or_closing_skips_the_reminder_or_comes_after_it
     [
         "UPDATE assignment SET status = 'COMPLETE', submit_date = assign_date WHERE id = 6",
         "UPDATE assignment SET withdraw_date = assign_date WHERE id = 6",
-        "UPDATE session SET is_closed = true, close_date = create_date WHERE id = 1",
+        "UPDATE session SET is_closed = true, close_date = create_date WHERE id = 4",
     ],
     ids=["submitted", "withdrawn", "closed"],
 )

@@ -240,7 +240,7 @@ def test_unusable_drafts_are_removed_with_an_audit_record(care: Care, closing: s
     add_draft(care, 50, assignment=4, session=4)
     care.rows("UPDATE answer_set SET save_type = 'FINAL', attempt = 7 WHERE id = 50")
     add_draft(care, 51, assignment=2, session=1)
-    add_draft(care, 52, assignment=6, session=1)
+    add_draft(care, 52, assignment=5, session=5)
     add_draft(care, 53, assignment=4, session=4)
     add_draft(care, 54, assignment=1, session=1)
     care.rows(f"UPDATE assignment SET withdraw_date = '{moment_as_text(OLD)}' WHERE id IN (1, 2)")
