@@ -66,7 +66,7 @@ def fill(url: str) -> None:
         " (id, caregiver_id, client_id, assignment_id, save_type, attempt, revision, answers)"
         f" VALUES ({DRAFT})",
         f"UPDATE assignment SET withdraw_date = '{OLD}' WHERE id = 2",
-        "UPDATE session SET assignment_count = 2, latest_assignment_id = 6 WHERE id = 1",
+        "UPDATE session SET assignment_count = 1, latest_assignment_id = 1 WHERE id = 1",
         "INSERT INTO idempotency_key (role, viewer_id, contract, key, fingerprint, result, moment)"
         f" VALUES ('CLIENT', 1, 'GRAPHQL', 'k', 'f', 'null', '{OLD}')",
     )
