@@ -11,6 +11,7 @@ from app.db.statements.switch import SwitchState, reading_switch
 from app.settings import Settings
 from tests.callers import load, run_read
 from tests.cli.conftest import Command, assert_rejected
+from tests.database_rows import all_rows, of_other_people
 from tests.db import raw
 from tests.factories import a_book, a_caregiver, a_client, a_module, a_session, people
 from tests.moving_over.conftest import serving
@@ -284,10 +285,38 @@ def test_an_erased_client_contradicts_nothing(
 
     result = command("import", str(write_lines(tmp_path / "recording.jsonl", complete)))
 
-    assert result.exit_code == 0
+    assert (result.exit_code, result.stdout) == (
+        0, "2 caregivers, 1 client, 2 modules, 3 books, 2 sessions, 2 assignments, 1 answer set\n"
+    )  # fmt: skip
     assert result.stderr.startswith(
         "reading\nimporting\nerased clients, whose rows were skipped:\n  client 1\n"
     )
+    assert [row[0] for row in raw.run(settings.database, "SELECT id FROM session")] == [4, 5]
+
+
+def test_an_imported_row_belongs_to_its_caregiver_and_client(
+    settings: Settings, command: Command, tmp_path: Path, complete: list[Line]
+) -> None:
+    """Caregiver 1 has sessions with both clients, and client 2 with both caregivers."""
+    file = str(write_lines(tmp_path / "recording.jsonl", complete))
+    assert command("import", file).exit_code == 0
+
+    reconciled = command("legacy", "reconcile", file, "--json")
+
+    clients = "SELECT kind, id, client_id FROM imported_row WHERE kind IN ('session', 'assignment')"
+    rows = run_read(settings.database, all_rows())
+    assert of_other_people(rows) == []
+    assert {tuple(row) for row in raw.run(settings.database, clients)} == {
+        (kind, row["id"], row["client_id"]) for kind in ("session", "assignment") for row in rows[kind]
+    }
+    of_caregivers = {"1": (4, 4, 2), "2": (1, 1, 1)}
+    assert orjson.loads(reconciled.stdout)["caregivers"] == {
+        caregiver: {
+            kind: {"recorded": number, "here": number}
+            for kind, number in zip(("session", "assignment", "answer_set"), numbers, strict=True)
+        }
+        for caregiver, numbers in of_caregivers.items()
+    }
 
 
 INVALID: dict[str, tuple[Change, str]] = {
