@@ -35,10 +35,12 @@ pytestmark = starting_with(a_world_to_answer_in)
 MOMENT = "2026-11-21T09:00:00Z"
 
 
-def given(text: str, own_score: int | None, score: int, of_session: int = 70) -> dict[str, Any]:
+def given(
+    text: str, own_score: int | None, score: int, of_session: int = 70, number: int = 1
+) -> dict[str, Any]:
     return {
         "feedback": {
-            "id": global_id("Feedback", 1),
+            "id": global_id("Feedback", number),
             "text": text,
             "score": own_score,
             "submitDate": MOMENT,
@@ -114,12 +116,14 @@ def test_edited_feedback_has_the_moment_of_the_edit(world: Gateway) -> None:
 @pytest.mark.sqlite_only
 @pytest.mark.parametrize(("score", "of_set"), [(5, 5), (0, 0), (None, THEIR_SCORE)])
 def test_repeated_feedback_writes_nothing(world: Gateway, score: int | None, of_set: int) -> None:
+    """The number of the feedback is another one than that of the assignment."""
     submit(world.as_client(1), TEST, FITTING)
+    give(world.as_caregiver(1), 8, "Welcome")
     first = give(world.as_caregiver(1), 12, "Well done", score=score)
     before = stored(world)
 
     assert give(world.as_caregiver(1), 12, "Well done", score=score) == first
-    assert first == given("Well done", score, of_set)
+    assert first == given("Well done", score, of_set, number=2)
     assert stored(world) == before
 
 
