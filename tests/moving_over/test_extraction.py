@@ -145,6 +145,9 @@ GAPS: dict[str, tuple[Change, dict[Gap, list[str]]]] = {
     ),
     "a caregiver": (without(5, 6, 7), {Gap.ASSIGNMENT: ["session 5 of caregiver 2: 0 of 1"]}),
     "a client": (without(8, 9, 10), {Gap.SESSION: ["session 3 of client 1", "session 1 of client 1"]}),
+    "a client of two caregivers": (
+        without(11, 12, 13), {Gap.SESSION: ["session 5 of client 2", "session 4 of client 2"]}
+    ),
     "answers": (item(5, answers=[]), {Gap.ANSWERS: ["assignment 5"]}),
     "items of a list that changed": (
         in_body(2, lambda body: body.update(totalElements=4)),

@@ -111,15 +111,16 @@ def test_the_first_draft_of_a_new_attempt_has_a_revision_that_the_next_one_needs
 def test_an_attempt_without_a_draft_continues_the_revisions(world: Gateway) -> None:
     """As one with a draft does: a device may still show a draft of the earlier attempt."""
     client = world.as_client(1)
-    save(client, TEST, FITTING)
-    submit(client, TEST, FITTING, revision=1)
+    for revision in range(3):
+        save(client, TEST, FITTING, revision=revision)
+    submit(client, TEST, FITTING, revision=3)
     for _ in range(2):
         reopen(world.as_caregiver(1), TEST)
         submit(client, TEST, FITTING)
 
     rows = [row for row in stored(world)["answer_set"] if row["assignment_id"] == TEST]
 
-    assert [(row["attempt"], row["revision"]) for row in rows] == [(1, 1), (2, 2), (3, 3)]
+    assert [(row["attempt"], row["revision"]) for row in rows] == [(1, 3), (2, 4), (3, 5)]
 
 
 @pytest.mark.sqlite_only
