@@ -257,6 +257,20 @@ def test_unusable_drafts_are_removed_with_an_audit_record(care: Care, closing: s
     ]
 
 
+@pytest.mark.sqlite_only
+@pytest.mark.parametrize("name", ["deliveries", "events", "drafts"])
+def test_each_kind_has_a_period_of_its_own(care: Care, name: str) -> None:
+    for _ in range(2):
+        add_event(care, OLD)
+    add_delivery(care, 2, "DEAD")
+    add_draft(care, 51, assignment=2, session=1)
+    care.rows(f"UPDATE assignment SET withdraw_date = '{moment_as_text(OLD)}' WHERE id = 2")
+    longer = Retention(events=31, deliveries=31, drafts=31, audit=0)
+
+    assert removed(care, longer) == {}
+    assert removed(care, longer._replace(**{name: 30})) == {name: 1}
+
+
 @pytest.mark.parametrize(
     "change",
     [
