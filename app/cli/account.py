@@ -102,4 +102,4 @@ def enable_account(role: Role, user: str) -> None:
 
 def switch_account(role: Role, user: str, command: str) -> None:
     steps = switching_account(role, user, command == "disable", utc_now())
-    click.echo(f"{role.lower()} {change_account(command, role, steps)}, {user}, is {command}d")
+    click.echo(f"{role.lower()} {change_account(command, role, steps)}, {printable(user)}, is {command}d")

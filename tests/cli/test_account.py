@@ -57,6 +57,16 @@ def test_a_user_name_controls_no_terminal(command: Command, database_url: str) -
     assert command("account", "list").stdout == "client\t1\ta [2Jb c d ü\tenabled\n"
 
 
+def test_an_imported_account_with_any_user_name_can_be_disabled(command: Command, database_url: str) -> None:
+    names = ["a\x1b[2Jb", " "]
+    load(database_url, [a_client(number, userName=name) for number, name in enumerate(names, 1)])
+
+    disabled = [command("account", "disable", "--role", "client", "--user", name).output for name in names]
+
+    assert disabled == ["client 1, a [2Jb, is disabled\n", "client 2, , is disabled\n"]
+    assert [row[3] for row in listed(command)] == ["disabled", "disabled"]
+
+
 def test_an_account_is_disabled_and_enabled_again(command: Command) -> None:
     add_both(command)
 
