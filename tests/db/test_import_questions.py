@@ -127,6 +127,14 @@ INVALID: dict[str, tuple[Record, str]] = {
         a_test(NUMBER | {"minimum": 2, "maximum": 1.5}),
         "questions[0]: maximum is less than minimum",
     ),
+    "maximum below a minimum of zero": (
+        a_test(NUMBER | {"minimum": 0, "maximum": -10}),
+        "questions[0]: maximum is less than minimum",
+    ),
+    "maximum of zero below minimum": (
+        a_test(NUMBER | {"minimum": 5, "maximum": 0}),
+        "questions[0]: maximum is less than minimum",
+    ),
     "minimum of a text": (a_test(TEXT | {"minimum": 1}), RANGE_OF_NUMBERS),
     "maximum of a scale": (a_test(SCALE | {"maximum": 1}), RANGE_OF_NUMBERS),
     "weights in a book that is no test": (

@@ -34,6 +34,7 @@ DOCUMENTS = {
         "html": "<main>A {{guide}}</main>",
         "text": "# A {{guide}}\n",
     },
+    "/docs/clients/relay.config.json": {"title": "relay.config.json", "html": "<main>A file</main>"},
 }
 MANIFEST = {
     "pages": {"graphiql": PAGE, "rest": PAGE, "site": PAGE},

@@ -78,7 +78,17 @@ def test_an_index_for_programs_links_the_text_of_every_document(browser: Caller,
 
 
 @pytest.mark.parametrize(
-    "path", ["/docs/missing", "/docs/guides", "/docs/missing.md", "/docs/schema", "/schema.md", "/nowhere"]
+    "path",
+    [
+        "/docs/missing",
+        "/docs/guides",
+        "/docs/guides/frontend.html",
+        "/docs/clients/relay.config.json.md",
+        "/docs/missing.md",
+        "/docs/schema",
+        "/schema.md",
+        "/nowhere",
+    ],
 )
 def test_other_pages_are_not_found(browser: Caller, path: str) -> None:
     page = browser.get(path, headers=BROWSER)

@@ -80,11 +80,17 @@ SYNCED = "2026-11-21T09:00:00Z"
 
 
 @pytest.mark.parametrize(
-    ("is_relative", "synced", "last", "expected"),
+    ("way", "synced", "last", "expected"),
     [
-        (False, {"txid": 7}, SYNCED, ("ok", "Litestream has copied every change to it")),
-        (True, {"error": "late"}, SYNCED, ("failed", f"the last change was copied to it at {SYNCED}: late")),
-        (False, {"error": "timeout"}, None, ("failed", "nothing was copied to it: timeout")),
+        ("absolute", {"txid": 7}, SYNCED, ("ok", "Litestream has copied every change to it")),
+        ("linked", {"txid": 7}, SYNCED, ("ok", "Litestream has copied every change to it")),
+        (
+            "relative",
+            {"error": "late"},
+            SYNCED,
+            ("failed", f"the last change was copied to it at {SYNCED}: late"),
+        ),
+        ("absolute", {"error": "timeout"}, None, ("failed", "nothing was copied to it: timeout")),
     ],
 )
 def test_the_response_of_litestream_is_reported(
@@ -92,13 +98,17 @@ def test_the_response_of_litestream_is_reported(
     settings: Settings,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-    is_relative: bool,
+    way: str,
     synced: dict[str, object],
     last: str | None,
     expected: tuple[str, str],
 ) -> None:
-    """It can have several databases, by their absolute paths."""
+    """It can have several databases, by the absolute paths of its configuration."""
     path, database = tmp_path / "litestream.sock", settings.database.removeprefix("sqlite:///")
+    if way == "linked":
+        link = tmp_path / "linked"
+        link.symlink_to(Path(database).parent)
+        database = str(link / Path(database).name)
     own = [{"path": database, "last_sync_at": last}] if last else []
     others = [
         {"path": each, "last_sync_at": EARLIER}
@@ -106,7 +116,7 @@ def test_the_response_of_litestream_is_reported(
     ]
     requests = []
     monkeypatch.chdir(Path(database).parent)
-    url = f"sqlite:///{Path(database).name}" if is_relative else settings.database_url
+    url = f"sqlite:///{Path(database).name if way == 'relative' else database}"
 
     def respond() -> None:
         for body in (synced, {"databases": [*others, *own]}):

@@ -51,7 +51,11 @@ def test_other_deliveries_are_kept(with_webhook: Care, receiver: Receiver) -> No
     assert [one[:2] for one in with_webhook.deliveries()] == [(1, "WAITING"), (2, "DEAD")]
 
 
-def test_more_deliveries_than_one_batch_are_removed(with_webhook: Care) -> None:
+def test_more_deliveries_than_one_batch_are_removed_beside_an_idempotency_key(with_webhook: Care) -> None:
+    with_webhook.rows(
+        "INSERT INTO idempotency_key (role, viewer_id, contract, key, fingerprint, result, moment)"
+        " VALUES ('CLIENT', 1, 'graphql', 'key', '', '', '2026-11-01T08:30:00.000000Z')"
+    )
     with_webhook.rows("UPDATE reminder SET state = 'SKIPPED'")
     with_webhook.rows(
         "INSERT INTO event (caregiver_id, client_id, kind, session_id, moment)"
@@ -66,6 +70,7 @@ def test_more_deliveries_than_one_batch_are_removed(with_webhook: Care) -> None:
     clean_up_at(with_webhook, NOW)
 
     assert with_webhook.deliveries() == []
+    assert with_webhook.rows("SELECT count(*) FROM idempotency_key") == [(0,)]
 
 
 @pytest.mark.sqlite_only

@@ -157,6 +157,10 @@ GAPS: dict[str, tuple[Change, dict[Gap, list[str]]]] = {
         in_body(1, lambda body: body.update(totalElements=2)),
         {Gap.LIST: ["caregiver caregiver-1: RUNNING: it changed while it was recorded"]},
     ),
+    "a total of as many items as its pages have": (
+        several(*(in_body(line, lambda body: body.update(totalElements=2)) for line in (1, 2))),
+        {Gap.LIST: ["caregiver caregiver-1: RUNNING: it changed while it was recorded"]},
+    ),
     "different items on its pages": (
         lambda lines: in_body(
             2, lambda body: body.update(content=orjson.loads(lines[0]["answer"])["content"][:1])

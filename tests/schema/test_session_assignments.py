@@ -114,11 +114,13 @@ def test_a_page_selected_twice_is_merged(standing: Gateway) -> None:
 def test_a_list_may_contain_itself_on_deeper_levels(standing: Gateway) -> None:
     query = """{ session(id: 1) { assignments(first: 1) { nodes { legacyId session {
         assignments(status: PENDING) { nodes { legacyId session {
-            assignments { totalCount } } } } } } } } }"""
+            assignments { totalCount }
+            complete: assignments(status: COMPLETE) { totalCount nodes { legacyId } } } } } } } } } }"""
 
     response = standing.as_client(1).data(query)
 
-    pending = {"nodes": [{"legacyId": "2", "session": {"assignments": {"totalCount": 3}}}]}
+    deepest = {"assignments": {"totalCount": 3}, "complete": {"totalCount": 2, **nodes(7, 1)}}
+    pending = {"nodes": [{"legacyId": "2", "session": deepest}]}
     assert response == {
         "session": {"assignments": {"nodes": [{"legacyId": "7", "session": {"assignments": pending}}]}}
     }

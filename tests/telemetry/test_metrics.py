@@ -313,7 +313,7 @@ def test_a_websocket_whose_client_leaves_before_a_message_is_closed(undelivered:
         (f"{ASSIGNMENTS}/7", f"{ASSIGNMENTS}/{{id}}"),
         (f"{ASSIGNMENTS}/7/8", "/gateway/*"),
         ("//gateway/a", "/gateway/*"),
-        ("/gateways", "other"),
+        *((f"/gateway{end}", "other") for end in ("s", ".html", "-old/a", "%2Fa")),
     ],
 )
 def test_a_path_counts_for_its_route(path: str, route: str) -> None:

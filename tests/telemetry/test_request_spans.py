@@ -168,7 +168,7 @@ def test_a_request_without_a_response_has_a_span_with_an_error(
 
 @ON_SQLITE
 def test_paths_outside_the_contracts_have_no_span(traced: Gateway) -> None:
-    for path in ("/livez", "/readyz", "/", "/gateways"):
+    for path in ("/livez", "/readyz", "/", "/gateways", "/gateway-old/a"):
         traced.as_anonymous().get(path)
 
     assert finished() == []
