@@ -93,12 +93,12 @@ def test_the_database_that_an_earlier_restore_replaced_is_kept(
 ) -> None:
     load(settings.database, [an_assignment(6)])
     command("restore", str(file))
-    first = aside(settings)
+    first, path = aside(settings), sqlite_path(settings.database)
+    os.truncate(first, path.stat().st_size)  # two databases can have one size
     before = first.read_bytes()
 
     assert command("restore", str(file)).exit_code == 0
 
-    path = sqlite_path(settings.database)
     assert len(list(path.parent.glob(f"{path.name}.replaced-*"))) == 2
     assert first.read_bytes() == before
     other = first.with_name(f"{path.name}.replaced-{NOW:%Y%m%dT%H%M%SZ}")

@@ -575,6 +575,21 @@ def test_a_pause_of_the_process_or_a_response_meanwhile_is_not_silence_of_the_se
     assert asyncio.run(use()) == is_closed
 
 
+def test_a_server_that_refuses_another_connection_is_not_silent(database_url: str) -> None:
+    async def use() -> bool:
+        primary = Primary(database_url)
+        connection = await primary.connect()
+        with socket.socket() as refusing:
+            refusing.bind(("127.0.0.1", 0))
+            url = with_hosts(database_url, f"127.0.0.1:{refusing.getsockname()[1]}")
+            await look(primary, Host(primary.host), url, lambda: [connection])
+        found = bool(connection.is_closed())
+        connection.terminate()
+        return found
+
+    assert not asyncio.run(use())
+
+
 def test_a_change_to_a_newer_server_closes_every_connection_to_the_former_one(database_url: str) -> None:
     async def use() -> tuple[list[bool], list[bool]]:
         primary = Primary(database_url)

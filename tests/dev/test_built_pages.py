@@ -121,10 +121,15 @@ def test_production_serves_neither_page_nor_files(folder: Path, settings: Settin
         json.dumps(MANIFEST | {"pages": ["graphiql"]}),
         json.dumps({name: MANIFEST[name] for name in ("pages", "files")}),
         json.dumps(MANIFEST | {"documents": {"/docs": {"title": "Documentation"}}}),
+        None,
     ],
 )
-def test_an_incomplete_build_is_not_served(folder: Path, settings: Settings, manifest: str) -> None:
-    (folder / "manifest.json").write_text(manifest)
+def test_an_incomplete_build_is_not_served(folder: Path, settings: Settings, manifest: str | None) -> None:
+    if manifest is None:
+        (folder / "manifest.json").unlink()
+        (folder / "manifest.json").mkdir()  # like a file of another user, it cannot be read
+    else:
+        (folder / "manifest.json").write_text(manifest)
 
     with pytest.raises(NotBuilt):
         check_built(folder)

@@ -9,6 +9,7 @@ import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from html.parser import HTMLParser
 from urllib.parse import parse_qs
 from zoneinfo import ZoneInfo
@@ -94,15 +95,24 @@ def test_each_call_links_its_reference_and_opens_in_graphiql_for_its_role(own_ke
     ]
 
 
-def test_the_homework_of_the_page_begins_tomorrow_and_is_the_same_in_both_contracts() -> None:
-    call = example_calls(NOW)[-1]
+@pytest.mark.parametrize(
+    ("now", "start", "middle", "end"),
+    [
+        (NOW, "2026-11-22", "2026-11-25", "2026-11-29"),
+        (datetime(2026, 12, 31, tzinfo=UTC), "2027-01-01", "2027-01-04", "2027-01-08"),
+    ],
+)
+def test_the_homework_of_the_page_begins_tomorrow_and_is_the_same_in_both_contracts(
+    now: datetime, start: str, middle: str, end: str
+) -> None:
+    call = example_calls(now)[-1]
 
     assert call.variables["input"] == {
         "sessionId": "1",
         "bookIds": ["1", "2"],
-        "startDate": "2026-11-22T08:00:00Z",
-        "endDate": "2026-11-29T20:00:00Z",
-        "remindDates": ["2026-11-25T18:30:00Z"],
+        "startDate": f"{start}T08:00:00Z",
+        "endDate": f"{end}T20:00:00Z",
+        "remindDates": [f"{middle}T18:30:00Z"],
     }
     read = read_homework(json.dumps(call.body).encode(), ZoneInfo("UTC"))
     assert json.loads(orjson.dumps(read, option=orjson.OPT_UTC_Z)) == call.variables["input"]

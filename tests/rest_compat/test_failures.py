@@ -3,12 +3,15 @@ errors."""
 
 import asyncio
 import logging
+import runpy
 import sqlite3
 from collections.abc import Iterator
+from types import SimpleNamespace
 
 import pytest
 
 from app.care.errors import CareError
+from app.http import errors
 from app.http.errors import BY_CLASS, BY_CODE, Failure
 from tests.callers import Gateway
 from tests.database_rows import stored
@@ -240,3 +243,14 @@ def test_every_error_has_its_status(code: str) -> None:
 
 def test_the_tests_cover_every_status() -> None:
     assert DECIDED.keys() == RAISED
+
+
+def test_a_phrase_does_not_depend_on_the_python(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Later versions have other phrases for some statuses."""
+    later = [SimpleNamespace(value=status, phrase="Of later versions") for status in (413, 414, 422)]
+    monkeypatch.setattr("http.HTTPStatus", later)
+
+    phrases = runpy.run_path(errors.__file__)["PHRASES"]
+
+    names = {413: "Request Entity Too Large", 414: "URI Too Long", 422: "Unprocessable Entity"}
+    assert phrases == {294: "Partial Success"} | names

@@ -193,17 +193,19 @@ def test_applications_over_the_limit_are_counted_as_other() -> None:
 def test_the_limit_of_applications_counts_for_each_day(settings: Settings) -> None:
     async def write_on_two_days() -> None:
         db = await open_database(settings.database)
-        moments = iter([NOW, NOW, NOW + DAY])
-        usage = Usage(db, lambda: next(moments))
-        for day in (NOW, NOW + DAY):
+        now = NOW
+        usage = Usage(db, lambda: now)
+        for turn, now in enumerate((NOW, NOW, NOW + DAY)):
             for number in range(MAX_APPLICATIONS):
-                usage.add(LIST, "CLIENT", f"application-{day:%d}-{number}", day)
+                usage.add(LIST, "CLIENT", f"application-{number}", now)
             await usage.write()
-        usage.add(LIST, "CLIENT", "another", NOW + DAY)
-        assert [each.application for each in usage.take()] == ["another"]
+            usage.add(LIST, "CLIENT", f"another-{turn}", now)
+            found.extend(each.application for each in usage.take())
         await db.close()
 
+    found: list[str] = []
     asyncio.run(write_on_two_days())
+    assert found == ["another-0", "other", "another-2"]
 
 
 @starting_with(a_world)
