@@ -75,6 +75,8 @@ FORGED = {
     "alg empty": lambda: unsigned(caregiver(), ""),
     "alg none with a good signature": lambda: with_header(b'{"alg":"none"}'),
     "alg none after another": lambda: with_header(b'{"alg":"RS256","alg":"none"}'),
+    "alg given twice": lambda: with_header(b'{"alg":"RS256","alg":"RS256"}'),
+    "alg none before another": lambda: with_header(b'{"alg":"none","alg":"RS256"}'),
     "alg in small letters": lambda: with_header(b'{"alg":"rs256"}'),
     "alg null": lambda: with_header(b'{"alg":null}'),
     "alg RS256 without signature": lambda: unsigned(caregiver(), "RS256"),

@@ -298,6 +298,14 @@ def test_a_slow_issuer_does_not_extend_a_fetch(issuer: Issuer, monkeypatch: pyte
     assert not issuer.has_trickled_out
 
 
+def test_a_proxy_may_change_the_status_of_a_key_set(open_with: Opening, issuer: Issuer) -> None:
+    issuer.status = 203
+
+    gateway = open_with(token_key="", token_jwks=issuer.url)
+
+    assert me(gateway, signed(caregiver(), OLD, "old")) == CAREGIVER_1
+
+
 # --- an issuer that is away -----------------------------------------------------------------------
 
 AWAY = {

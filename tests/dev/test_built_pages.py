@@ -114,7 +114,10 @@ def test_production_serves_neither_page_nor_files(folder: Path, settings: Settin
         "{}",
         json.dumps(MANIFEST | {"pages": {"graphiql": PAGE | {"script": "page-ZZZZZZZZ.js"}}}),
         json.dumps(MANIFEST | {"files": [*FILES, "chunk-gone.js"]}),
-        json.dumps(MANIFEST | {"files": [name for name in FILES if name != "licences.txt"]}),
+        *(
+            json.dumps(MANIFEST | {"files": [name for name in FILES if name != lacking]})
+            for lacking in ("licences.txt", PAGE["script"], PAGE["style"])
+        ),
         json.dumps(MANIFEST | {"files": [*FILES, "../secret.txt"]}),
         json.dumps(MANIFEST | {"files": [*FILES, "page.html"]}),
         json.dumps(MANIFEST | {"files": 1}),

@@ -100,6 +100,7 @@ def test_each_call_links_its_reference_and_opens_in_graphiql_for_its_role(own_ke
     [
         (NOW, "2026-11-22", "2026-11-25", "2026-11-29"),
         (datetime(2026, 12, 31, tzinfo=UTC), "2027-01-01", "2027-01-04", "2027-01-08"),
+        (datetime(2026, 12, 30, 23, 59, tzinfo=UTC), "2026-12-31", "2027-01-03", "2027-01-07"),
     ],
 )
 def test_the_homework_of_the_page_begins_tomorrow_and_is_the_same_in_both_contracts(
