@@ -12,6 +12,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.server import ServerState
 
 from app.care.budgets import Budget
+from app.http.messages import header
 from app.server import protocol, timeouts
 from app.server.admission import AdmissionControl
 from app.server.protocol import HEADER_OVERHEAD, MAX_HEADER_BYTES, MAX_HEADERS, EdgeProtocol
@@ -662,6 +663,16 @@ def test_each_header_of_a_trusted_proxy_counts(header: bytes, expected: tuple[st
         return scope["scheme"], scope["client"][0]
 
     assert run(main) == expected
+
+
+def test_the_values_of_a_repeated_header_are_joined() -> None:
+    async def main() -> tuple[str | None, str | None]:
+        one = Connection()
+        await one.receive(b"GET /" + HEAD + b"accept: text/html\r\nprefer: a\r\naccept: */*\r\n\r\n")
+        [scope] = one.scopes
+        return header(scope, b"accept"), header(scope, b"prefer")
+
+    assert run(main) == ("text/html, */*", "a")
 
 
 AUTHORIZATIONS: dict[str, tuple[bytes, bool]] = {

@@ -299,6 +299,17 @@ def test_an_operation_by_websocket_has_no_request_span(traced: Gateway) -> None:
 
 
 @ON_SQLITE
+def test_the_span_of_a_named_operation_by_websocket_has_its_type(traced: Gateway) -> None:
+    document = "query Mine { viewer { role } } subscription Other { assignmentChanged { assignment { id } } }"
+    with listening(traced.as_client(1)) as listener:
+        listener.send(type="subscribe", id="a", payload={"query": document, "operationName": "Mine"})
+        assert listener.receive()["payload"] == {"data": {"viewer": {"role": "CLIENT"}}}
+        listener.receive()
+
+    assert finished()[-1]["attributes"]["graphql.operation.type"] == "query"
+
+
+@ON_SQLITE
 def test_a_subscription_has_one_span_without_its_polls(traced: Gateway) -> None:
     with listening(traced.as_client(1)) as listener:
         listener.subscribe(CHANGES)
