@@ -47,14 +47,10 @@ class Page:
         for domain in ("Page", "Network", "Runtime", "Log"):
             self.send(f"{domain}.enable")
 
-    def send(
-        self, method: str, session: str | None = None, ends_with_document: bool = False, **params: Any
-    ) -> Any:
+    def send(self, method: str, session: str | None = None, **params: Any) -> Any:
         number = self.post(method, session, **params)
         while (message := self.receive()).get("id") != number:
-            # Chromium can lose what the old document was asked, and then sends no response.
-            if ends_with_document and message.get("method") == "Runtime.executionContextsCleared":
-                raise Navigated(message)
+            pass
         if "error" in message and method == "Runtime.evaluate":
             raise Navigated(message)
         assert "error" not in message, (method, message)
@@ -67,7 +63,7 @@ class Page:
         return self.last_id
 
     def receive(self) -> dict[str, Any]:
-        message: dict[str, Any] = json.loads(self.socket.recv(TIMEOUT_SECONDS))
+        message: dict[str, Any] = json.loads(self.socket.recv(2 * TIMEOUT_SECONDS))  # `until` ends before
         if "method" in message:
             self.note(message["method"], message["params"])
         return message
@@ -106,13 +102,12 @@ class Page:
         self.send("Page.reload")
         for _ in range(200):
             with suppress(Navigated):
-                if not self.evaluate("globalThis.isOld", ends_with_document=True):
+                if not self.evaluate("globalThis.isOld"):
                     return
         raise AssertionError("the page does not reload")
 
-    def evaluate(self, expression: str, ends_with_document: bool = False) -> Any:
-        params = {"expression": expression, "awaitPromise": True, "returnByValue": True}
-        result = self.send("Runtime.evaluate", ends_with_document=ends_with_document, **params)
+    def evaluate(self, expression: str) -> Any:
+        result = self.send("Runtime.evaluate", expression=expression, awaitPromise=True, returnByValue=True)
         assert "exceptionDetails" not in result, result["exceptionDetails"]
         return result["result"].get("value")
 
@@ -130,12 +125,14 @@ class Page:
         found = None
         while found is None:
             with suppress(Navigated):
-                found = self.evaluate(looking, ends_with_document=True)
+                found = self.evaluate(looking)
         assert found, f"{expression}\n{self.errors}\n{self.evaluate('document.body.innerText')[:2000]}"
 
     def click(self, element: str) -> None:
-        """Clicks in the middle of its first line; the middle of a wrapped link can be between its lines."""
-        self.until(element)
+        """Clicks in the middle of its first line; the middle of a wrapped link can be between its lines.
+
+        Before the style sheet is there, the element is elsewhere."""
+        self.until(f"document.readyState === 'complete' && ({element})")
         x, y = self.evaluate(
             f"""(() => {{
               const element = ({element});
