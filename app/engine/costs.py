@@ -51,7 +51,7 @@ class SizeArgument:
     maximum: int
 
     def size(self, value: object) -> float:
-        """Clamped; the resolver rejects invalid values."""
+        """Clamped; the resolver rejects invalid values. A single value for a list means a list of one."""
         if value is None:
             return self.default
         size = len(value) if isinstance(value, list) else value if isinstance(value, int | float) else 1
@@ -60,10 +60,9 @@ class SizeArgument:
     def literal_size(self, value: ValueNode) -> float:
         if isinstance(value, IntValueNode):
             return self.size(int(value.value[:10]))
-        if isinstance(value, NullValueNode):
-            return self.size(None)
-        # A single value for a list means a list of one.
-        return self.size([None] * len(value.values) if isinstance(value, ListValueNode) else [None])
+        if isinstance(value, ListValueNode):
+            return self.size(list(value.values))
+        return self.size(None if isinstance(value, NullValueNode) else value)
 
 
 @dataclass(frozen=True)

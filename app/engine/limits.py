@@ -119,15 +119,11 @@ class DocumentCounter:
         """All operations, and the fragments that they do not use, which are validated too: unused ones, and
         all but the last of those with one name."""
         for each in self.definitions:
-            if isinstance(each, OperationDefinitionNode):
+            if isinstance(each, OperationDefinitionNode) or self.fragments[each.name.value] is not each:
                 yield each, self.count_set(each.selection_set, 1)
-        for each in self.definitions:
-            if not isinstance(each, FragmentDefinitionNode):
-                continue
-            if self.fragments[each.name.value] is not each:
-                yield each, self.count_set(each.selection_set, 1)
-            elif each.name.value not in self.fragment_counts:
-                yield each, self.count_fragment(each.name.value, 1)
+        for name, fragment in self.fragments.items():
+            if name not in self.fragment_counts:
+                yield fragment, self.count_fragment(name, 1)
 
     def count_set(self, selection_set: SelectionSetNode, level: int) -> Counts:
         if level > self.max_levels:

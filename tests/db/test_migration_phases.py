@@ -14,15 +14,7 @@ from sqlalchemy import Connection, inspect
 
 from app.cli import main
 from app.db.admin import migrate as module
-from app.db.admin.migrate import (
-    FOLDER,
-    Phase,
-    migrate,
-    newest_version,
-    serves,
-    stored_version,
-    versions,
-)
+from app.db.admin.migrate import FOLDER, Phase, migrate, newest_version, serves, stored_version, versions
 from app.db.drivers.interface import DatabaseError, location_of
 from app.doctor.database import check_version
 from app.doctor.findings import ok

@@ -7,9 +7,13 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from app.db.drivers.batches import BatchItem, run_batch
+from app.db.drivers.factory import open_database
 from app.db.drivers.interface import Database, DatabaseUnavailable
 from app.db.drivers.postgres import CONFLICTS, raising_unavailable, run_step
 from app.db.sql import FastPath, FastRead, OnlyStatement, Repeatable, Steps
+from tests.callers import load
+from tests.db import raw
+from tests.factories import Record
 
 Result = TypeVar("Result")
 WAITS = "SELECT EXISTS (SELECT FROM unnest(pg_blocking_pids($1)) AS pid WHERE pid <> ALL ($2))"
@@ -177,6 +181,23 @@ class Interleaver:
                 if not database.arrived.is_set() and await self.observer.fetchval(WAITS, process, gates):
                     return True
         return False
+
+
+def play_on(url: str, records: list[Record], play: Callable[[Interleaver], Awaitable[None]]) -> None:
+    """Plays on a database that has these records."""
+
+    async def opened() -> None:
+        db = await open_database(url)
+        try:
+            async with interleaving(url, db) as player:
+                await play(player)
+        finally:
+            await db.close()
+
+    load(url, records)
+    raw.run(url, "ANALYZE")  # which autovacuum does in service
+    raw.run(url, *GATES)
+    asyncio.run(opened())
 
 
 @asynccontextmanager

@@ -4,7 +4,6 @@ statements, ends as if it had been made before or after.
 The changes are those of the interleavings; each order has a client of its own.
 """
 
-import asyncio
 from functools import partial
 from itertools import count
 from random import Random, SystemRandom
@@ -13,13 +12,11 @@ from typing import Any
 import pytest
 
 from app.db.admin.erasing import erasing
-from app.db.drivers.factory import open_database
 from app.db.drivers.interface import Database
 from app.db.session_counters import differences
-from tests.callers import load, run_read
-from tests.db import raw
+from tests.callers import run_read
 from tests.factories import Record, a_client
-from tests.history.interleaving import GATES, Interleaver, interleaving
+from tests.history.interleaving import Interleaver, play_on
 from tests.history.life import DONE, LATER
 from tests.history.test_interleavings import CHANGES, perform, sessions
 
@@ -64,20 +61,13 @@ async def play(player: Interleaver, name: str, client: int, order: list[int]) ->
 def test_a_change_beside_an_erasure_ends_as_if_made_before_or_after(database_url: str) -> None:
     chance, numbers = Random(SystemRandom().randrange(2**32)), count(1)
 
-    async def use() -> None:
-        db = await open_database(database_url)
-        try:
-            async with interleaving(database_url, db) as player:
-                for name in CHANGES:
-                    ends = [await play(player, name, next(numbers), order) for order in (BEFORE, AFTER)]
-                    for _ in range(SOME):
-                        order = chance.choices((0, 1), (1, 5), k=STEPS)
-                        end = await play(player, name, next(numbers), order)
-                        assert end in ends, (name, order, end)
-        finally:
-            await db.close()
+    async def play_each(player: Interleaver) -> None:
+        for name in CHANGES:
+            ends = [await play(player, name, next(numbers), order) for order in (BEFORE, AFTER)]
+            for _ in range(SOME):
+                order = chance.choices((0, 1), (1, 5), k=STEPS)
+                end = await play(player, name, next(numbers), order)
+                assert end in ends, (name, order, end)
 
-    load(database_url, clients(len(CHANGES) * (SOME + 2)))
-    raw.run(database_url, "ANALYZE", *GATES)
-    asyncio.run(use())
+    play_on(database_url, clients(len(CHANGES) * (SOME + 2)), play_each)
     assert run_read(database_url, differences()) == []

@@ -6,7 +6,6 @@ reminder of the pending one beside each. The outcomes and the stored rows must b
 of the two serial orders. `make soak` runs every order, `make test` some.
 """
 
-import asyncio
 import json
 from collections.abc import Awaitable, Sequence
 from contextlib import nullcontext
@@ -30,15 +29,12 @@ from app.care.assignment_changes import (
 from app.care.feedback import FeedbackInput, give_feedback
 from app.care.homework import Homework, assign_homework
 from app.care.sessions import close_session
-from app.db.drivers.factory import open_database
 from app.db.drivers.interface import Database
 from app.db.statements import fast_paths as statements
 from app.events.outbox import reminding
-from tests.callers import load
 from tests.care.actions import answers_of, as_caregiver, as_client, outcome_of
-from tests.db import raw
 from tests.factories import Record, a_session, an_answer_set, an_assignment
-from tests.history.interleaving import GATES, Interleaver, interleaving
+from tests.history.interleaving import Interleaver, play_on
 from tests.history.life import (
     BEGIN,
     BOOK,
@@ -249,19 +245,11 @@ async def play_pair(player: Interleaver, pair: tuple[str, str], session: int, or
 
 
 def run(url: str, number: int, play: Any) -> None:
-    async def opened() -> None:
-        db = await open_database(url)
-        try:
-            async with interleaving(url, db) as player:
-                await play(player)
-                assert player.one.fast_paths and player.other.fast_paths
-        finally:
-            await db.close()
+    async def with_fast_paths(player: Interleaver) -> None:
+        await play(player)
+        assert player.one.fast_paths and player.other.fast_paths
 
-    load(url, sessions(number))
-    raw.run(url, "ANALYZE")  # which autovacuum does in service
-    raw.run(url, *GATES)
-    asyncio.run(opened())
+    play_on(url, sessions(number), with_fast_paths)
 
 
 @pytest.mark.parametrize("kind", ["postgresql"], indirect=True)

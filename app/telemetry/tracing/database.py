@@ -93,8 +93,8 @@ class TracedDatabase:
         try:
             step = next(steps)
             while True:
-                is_tried = self.kind == "postgresql" or not isinstance(step, FastRead | FastPath)
-                if step is DATABASE_KIND or isinstance(step, LongWork) or not is_tried:
+                is_skipped = isinstance(step, FastRead | FastPath) and self.kind != "postgresql"
+                if step is DATABASE_KIND or isinstance(step, LongWork) or is_skipped:
                     step = steps.send((yield step))
                     continue
                 span = self.start_span(step, context)
