@@ -1,5 +1,6 @@
 """What a service gives back until it has ended: slots, bytes, turns, connections and subscriptions."""
 
+import gc
 from collections.abc import Iterator
 from inspect import unwrap
 from typing import Any
@@ -16,6 +17,11 @@ from app.server.admission import AdmissionControl, IncompleteRequests
 from app.telemetry import counters
 
 State = dict[str, Any]
+
+
+def in_memory(*kinds: type) -> list[Any]:
+    """The objects of these classes. `isinstance` would fail for a weak proxy whose object ends meanwhile."""
+    return [one for one in gc.get_objects() if issubclass(type(one), kinds)]
 
 
 def reject_leftovers(app: Any, state: State) -> None:

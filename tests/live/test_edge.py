@@ -2,7 +2,6 @@
 request, and an overloaded process rejects requests in the format of their contract, except for health
 checks."""
 
-import gc
 import json
 import socket
 import time
@@ -19,6 +18,7 @@ from app.schema.transport.request_parsing import GraphQLRequest
 from app.server import turns
 from app.server.protocol import MAX_PIPELINED
 from app.telemetry import counters
+from tests.leftovers import in_memory
 from tests.live.edge import (
     ASSIGNMENTS,
     AUTHORIZATION,
@@ -492,8 +492,7 @@ def test_an_idle_connection_keeps_no_request_in_memory(edge: Edge) -> None:
     with edge.connection() as connection:
         assert connection.fetch(graphql(query)).status == 200
         assert edge.fetch(request("GET", "/livez")).status == 200  # meanwhile the first request has ended
-        requests = [one for one in gc.get_objects() if isinstance(one, GraphQLRequest)]
-        assert query not in [one.query for one in requests]
+        assert query not in [one.query for one in in_memory(GraphQLRequest)]
 
 
 def test_pipelined_requests_are_answered_in_order(edge: Edge) -> None:

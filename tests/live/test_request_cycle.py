@@ -27,6 +27,7 @@ from app.server.sockets import MESSAGE_BYTES, MESSAGES_AT_ONCE, EdgeConnection, 
 from app.server.timeouts import MIN_PROGRESS
 from app.settings import Environment, Settings
 from app.telemetry import counters
+from tests.leftovers import in_memory
 from tests.live.edge import Connection, Edge, request, serve_app
 from tests.live.processes import PATIENCE
 
@@ -291,7 +292,7 @@ def test_the_body_of_a_request_is_not_kept_after_its_response(app: Starlette) ->
         assert connection.fetch(request("POST", "/unsent", body=b"Hello")).status == 405
         assert Edge(*address, "").fetch(request("GET", "/echo")).status == 200  # the other one is complete
 
-        cycles = [one for one in gc.get_objects() if type(one) is RequestCycle]
+        cycles = in_memory(RequestCycle)
         unread = [cycle for cycle in cycles if cycle.scope["method"] == "POST" and not cycle.is_read]
         assert [bytes(cycle.body) for cycle in unread if cycle.scope["path"] == "/unsent"] == [b""]
 
@@ -337,7 +338,7 @@ def test_a_closed_connection_leaves_nothing_in_memory(edge: Edge) -> None:
     try:
         with edge.connection() as connection:
             connection.fetch(request("POST", "/echo", body=b"Hello"))
-            remaining = [ref(one) for one in gc.get_objects() if isinstance(one, EdgeProtocol)]
+            remaining = [ref(one) for one in in_memory(EdgeProtocol)]
         assert remaining
         until = time.monotonic() + PATIENCE
         while any(one() for one in remaining):
@@ -353,8 +354,7 @@ def test_a_closed_websocket_leaves_nothing_in_memory(edge: Edge) -> None:
     try:
         with edge.connection() as connection:
             assert connection.fetch(request("GET", "/much/stays", UPGRADE)).status == 101
-            kinds = EdgeProtocol | EdgeConnection | EdgeSocket
-            remaining = [ref(one) for one in gc.get_objects() if isinstance(one, kinds)]
+            remaining = [ref(one) for one in in_memory(EdgeProtocol, EdgeConnection, EdgeSocket)]
             assert len(remaining) >= 2
             connection.send(b"\x81\x01")  # not masked: the connection fails
         until = time.monotonic() + PATIENCE
