@@ -217,7 +217,7 @@ def test_the_span_of_a_rejected_legacy_call_has_the_code(traced: Gateway) -> Non
 def test_an_internal_error_hides_the_others_of_an_operation(traced: Gateway) -> None:
     raw.run(traced.settings.database, "ALTER TABLE book RENAME COLUMN name TO title")
 
-    body = traced.as_caregiver(1).graphql("{ session(id: 99) { id } assignment(id: 1) { name } }")
+    body = traced.as_caregiver(1).graphql('{ book(id: "x") { id } assignment(id: 1) { name } }')
 
     codes = [error["extensions"]["code"] for error in body["errors"]]
     assert (codes, finished()[-2]["attributes"]["error.type"]) == (["NOT_FOUND", "INTERNAL"], "INTERNAL")
