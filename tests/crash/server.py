@@ -25,10 +25,13 @@ from tests.postgres import (
     wheel,
 )
 
+# The timeline is that after 14 promotions. The names of WAL files have it in hexadecimal: 0F, and 10 after the next.
 MAKE = """
 "$1/initdb" --pgdata=data --no-sync --no-instructions --encoding=UTF8 --locale=C \\
     --username=care --auth=scram-sha-256 --pwfile=password \\
-    --set listen_addresses=127.0.0.1 --set unix_socket_directories= --set shared_buffers=16MB
+    --set listen_addresses=127.0.0.1 --set unix_socket_directories= --set shared_buffers=16MB || exit
+: > data/pg_wal/0000000F.history
+"$1/pg_resetwal" --pgdata=data --next-wal-file=0000000F0000000000000002
 """
 # The shell ends the server when we are gone. A start is refused while processes of the dead one are left.
 KEEP = """

@@ -101,8 +101,8 @@ def test_a_process_does_not_return_to_the_old_primary(split: Split, caplog: pyte
     assert with_database(split.url, use) == [split.new.port] * 3
     [(version,)] = raw.run(split.url_of_new, "SHOW server_version")
     assert [record.getMessage() for record in caplog.records if record.name == "care.database"] == [
-        f"the database is PostgreSQL {version} at 127.0.0.1:{split.new.port}/postgres, timeline 2",
-        f"127.0.0.1:{split.old.port} (timeline 1) {OTHER}; to use it, restart the process",
+        f"the database is PostgreSQL {version} at 127.0.0.1:{split.new.port}/postgres, timeline 16",
+        f"127.0.0.1:{split.old.port} (timeline 15) {OTHER}; to use it, restart the process",
     ]
 
 
@@ -166,7 +166,7 @@ def test_another_database_system_is_rejected(split: Split) -> None:
 
 
 def both(split: Split) -> str:
-    return f"127.0.0.1:{split.old.port} (timeline 1) and 127.0.0.1:{split.new.port} (timeline 2)"
+    return f"127.0.0.1:{split.old.port} (timeline 15) and 127.0.0.1:{split.new.port} (timeline 16)"
 
 
 @pytest.mark.parametrize("command", [("serve",), ("worker",), ("migrate",), ("verify",)])
@@ -219,8 +219,8 @@ def test_doctor_reports_two_primaries(split: Split, tmp_path: Path) -> None:
     assert found == (
         1,
         [
-            ["failed", f"127.0.0.1:{split.old.port} (timeline 1) is one of 2 primaries"],
-            ["failed", f"127.0.0.1:{split.new.port} (timeline 2) is one of 2 primaries"],
+            ["failed", f"127.0.0.1:{split.old.port} (timeline 15) is one of 2 primaries"],
+            ["failed", f"127.0.0.1:{split.new.port} (timeline 16) is one of 2 primaries"],
             ["ok", f"127.0.0.1:{standby.port} is a standby"],
         ],
     )
@@ -234,6 +234,6 @@ def test_doctor_shows_the_role_of_each_host(tmp_path: Path) -> None:
 
     assert found == [
         ["warning", f"127.0.0.1:1 {REFUSES}"],
-        ["ok", f"127.0.0.1:{primary.port} (timeline 1) is the primary"],
+        ["ok", f"127.0.0.1:{primary.port} (timeline 15) is the primary"],
         ["ok", f"127.0.0.1:{standby.port} is a standby"],
     ]
