@@ -265,6 +265,7 @@ BY_ADDRESS = "CARE_TOKEN_JWKS cannot be fetched: "
         ("http://[/keys", f"{BY_ADDRESS}the URL is not valid"),
         ("http://127.0.0.1:secret/keys", f"{BY_ADDRESS}the URL is not valid"),
         ("https://", f"{BY_ADDRESS}the URL is not valid"),
+        ("https://issuer..example.test/keys", f"{BY_ADDRESS}the URL is not valid"),
     ],
 )
 def test_a_missing_key_set_is_reported(place: str, sentence: str) -> None:

@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
+from app.db.admin.erasing import erasing
 from app.db.interchange.import_format import IMPORT_LINE, AssignmentLine, LineRejected, mistakes_in
 from app.db.interchange.load import ImportRejected
 from app.db.interchange.rows import ImportRows, ParentRejected
-from tests.callers import load
+from tests.callers import load, run_write
 from tests.db import raw
 from tests.factories import (
     NOW,
@@ -386,6 +387,24 @@ def test_a_draft_follows_a_submission_in_another_import_or_precedes_it(database_
 
     found = raw.run(database_url, "SELECT id, attempt FROM answer_set WHERE assignment_id = 9 ORDER BY id")
     assert found == [(8, 1), (9, 1)]
+
+
+@pytest.mark.parametrize(
+    ("record", "member"),
+    [
+        (a_session(NEW, client=2), "clientId"),
+        (an_assignment(NEW, session=4), "sessionId"),
+        (an_answer_set(NEW, UNANSWERED), "assignmentId"),
+    ],
+)
+def test_nothing_is_imported_about_an_erased_client(database_url: str, record: Record, member: str) -> None:
+    """The care of other clients by the caregiver with the same id goes on."""
+    load(database_url, [*a_world(), a_complete_assignment(UNANSWERED, session=4)])
+    run_write(database_url, erasing(2, NOW))
+
+    with pytest.raises(ImportRejected, match=f"^line 1: {member}: client 2 is erased$"):
+        load(database_url, [record])
+    load(database_url, [a_session(NEW, caregiver=2), an_assignment(NEW, session=NEW)])
 
 
 def test_a_line_may_not_refer_to_a_later_line(database_url: str) -> None:

@@ -4,10 +4,12 @@ import json
 import socket
 from contextlib import suppress
 from pathlib import Path
-from threading import Thread
+from threading import Event, Thread
+from typing import Any
 
 import pytest
 
+from app.doctor import runtime
 from app.settings import Settings
 from tests.db import raw
 from tests.doctor.conftest import Diagnose
@@ -99,7 +101,7 @@ def test_the_response_of_litestream_is_reported(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     way: str,
-    synced: dict[str, object],
+    synced: dict[str, Any],
     last: str | None,
     expected: tuple[str, str],
 ) -> None:
@@ -114,7 +116,8 @@ def test_the_response_of_litestream_is_reported(
         {"path": each, "last_sync_at": EARLIER}
         for each in ("/srv/other.db", database.removesuffix(".db"), f"{database}-old")
     ]
-    requests = []
+    requests: list[tuple[str, dict[str, Any]]] = []
+    monkeypatch.setattr(runtime, "SYNC_SECONDS", 1)
     monkeypatch.chdir(Path(database).parent)
     url = f"sqlite:///{Path(database).name if way == 'relative' else database}"
 
@@ -125,6 +128,8 @@ def test_the_response_of_litestream_is_reported(
                 request, *headers = iter(lambda file=sent: file.readline().decode().strip(), "")
                 [length] = (line.partition(": ")[2] for line in headers if line.startswith("Content-Length"))
                 requests.append((request, json.loads(sent.read(int(length)))))
+                if body.get("error") == "timeout":  # a little after its time is over
+                    Event().wait(requests[-1][1]["timeout"] * 1.2)
                 text = json.dumps(body)
                 connection.sendall(f"HTTP/1.1 200 OK\r\ncontent-length: {len(text)}\r\n\r\n{text}".encode())
 
@@ -138,6 +143,6 @@ def test_the_response_of_litestream_is_reported(
 
     assert found == [expected]
     assert requests == [
-        ("POST /sync HTTP/1.1", {"path": database, "wait": True, "timeout": 10}),
+        ("POST /sync HTTP/1.1", {"path": database, "wait": True, "timeout": 1}),
         ("GET /list HTTP/1.1", {}),
     ]

@@ -3,6 +3,7 @@
 import asyncio
 import json
 from pathlib import Path
+from time import perf_counter
 from typing import Any, cast
 
 import pytest
@@ -82,6 +83,19 @@ def test_requests_are_counted_by_route_method_and_status(measured: MeasuredGatew
     assert sum(took.values()) == 9
     below = grown(before, after, "care_http_request_duration_seconds_bucket")
     assert below["+Inf", f"{ASSIGNMENTS}/{{id}}"] == 3
+
+
+@ON_SQLITE
+def test_the_duration_of_a_request_includes_its_wait(
+    measured: MeasuredGateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = measured.numbers()
+    monkeypatch.setitem(measured.client.app_state, "received", perf_counter() - 100)  # by the server
+
+    measured.as_caregiver(1).get(f"{ASSIGNMENTS}/1")
+
+    seconds = grown(before, measured.numbers(), "care_http_request_duration_seconds_sum")
+    assert seconds[f"{ASSIGNMENTS}/{{id}}",] >= 100
 
 
 def test_a_value_that_equals_a_bound_is_in_its_bucket() -> None:
