@@ -25,7 +25,7 @@ from tests.postgres import (
     wheel,
 )
 
-# The timeline is that after 14 promotions. The names of WAL files have it in hexadecimal: 0F, and 10 after the next.
+# The timeline is that after 14 promotions. Names of WAL files have it in hexadecimal: 0F, and then 10.
 MAKE = """
 "$1/initdb" --pgdata=data --no-sync --no-instructions --encoding=UTF8 --locale=C \\
     --username=care --auth=scram-sha-256 --pwfile=password \\

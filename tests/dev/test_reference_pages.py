@@ -63,17 +63,19 @@ def test_every_document_is_also_served_as_text(browser: Caller, path: str) -> No
     assert text.text == DOCUMENTS[path]["text"]
 
 
-@pytest.mark.parametrize("host", ["localhost:8000", "127.0.0.1:8123"])
-def test_an_index_for_programs_links_the_text_of_every_document(browser: Caller, host: str) -> None:
-    index = browser.get("/llms.txt", headers={"host": host})
+@pytest.mark.parametrize(
+    "origin", ["http://localhost:8000", "http://127.0.0.1:8123", "https://care.example.test"]
+)
+def test_an_index_for_programs_links_the_text_of_every_document(browser: Caller, origin: str) -> None:
+    index = browser.get(f"{origin}/llms.txt")
 
     assert (index.status_code, index.headers["content-type"]) == (200, "text/plain; charset=utf-8")
     assert index.text == (
         "# Care Gateway\n\n"
         "> Care sessions, homework and answers over GraphQL, and over four legacy REST paths.\n\n"
-        f"- [GraphQL schema](http://{host}/schema.graphql)\n"
-        f"- [OpenAPI description of the legacy paths](http://{host}/openapi.yaml)\n\n"
-        f"- [A guide](http://{host}/docs/guides/frontend.md): how\n"
+        f"- [GraphQL schema]({origin}/schema.graphql)\n"
+        f"- [OpenAPI description of the legacy paths]({origin}/openapi.yaml)\n\n"
+        f"- [A guide]({origin}/docs/guides/frontend.md): how\n"
     )
 
 

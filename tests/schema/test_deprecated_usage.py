@@ -97,8 +97,12 @@ def test_a_single_value_for_a_list_is_counted(settings: Settings) -> None:
         answer = {"questionId": "1", "answer": "Well."}
         gateway.as_client(1).graphql(SAVE, input={"assignmentId": "1", "answers": answer})
         gateway.as_client(1).graphql(SAVE, input={"assignmentId": "1", "answers": []})
+        literal = '{ assignmentId: "1", answers: { questionId: "1", answer: "Well." } }'
+        gateway.as_client(1).graphql(
+            f"mutation {{ saveAnswers(input: {literal}) {{ userErrors {{ code }} }} }}"
+        )
 
-    assert counts(settings) == {ITEM_FIELD: 1}
+    assert counts(settings) == {ITEM_FIELD: 2}
 
 
 def test_the_token_or_else_the_user_agent_names_the_application(settings: Settings) -> None:

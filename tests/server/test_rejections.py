@@ -5,7 +5,13 @@ from typing import Any
 
 import pytest
 
-from app.http.paths import LIST_CAREGIVER_ASSIGNMENTS, SESSIONS
+from app.http.paths import (
+    ASSIGNMENTS,
+    GET_CAREGIVER_ASSIGNMENT,
+    LIST_CAREGIVER_ASSIGNMENTS,
+    SESSIONS,
+    path_name,
+)
 from app.server.rejections import MAX_PATH, STATUS_LINES, count_rejection, is_legacy, rejection
 from app.telemetry import counters
 
@@ -107,3 +113,8 @@ def test_a_rejected_head_request_counts_as_a_call_by_get() -> None:
     after = counters.turned_away[LIST_CAREGIVER_ASSIGNMENTS], counters.limits["requests at once"]
     counters.turned_away[LIST_CAREGIVER_ASSIGNMENTS] -= 1  # not written to a database
     assert after == (before[0] + 1, before[1] + 2)
+
+
+@pytest.mark.parametrize("id", ["7", "care-of-mara", "%20"])
+def test_whatever_id_a_call_has_it_is_one_of_its_path(id: str) -> None:
+    assert path_name("GET", f"{ASSIGNMENTS}/{id}?a=/b") == GET_CAREGIVER_ASSIGNMENT

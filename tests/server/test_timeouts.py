@@ -15,7 +15,7 @@ from uvicorn.server import ServerState
 from app.care.budgets import Budget
 from app.server.admission import AdmissionControl
 from app.server.protocol import EdgeProtocol
-from app.server.timeouts import BODY, IDLE, MIN_PROGRESS, RESPONSE, TimedProtocol, reset
+from app.server.timeouts import BODY, HEADERS, IDLE, MIN_PROGRESS, RESPONSE, TimedProtocol, reset
 from app.settings import Environment, Settings
 
 UNSENT = 10 * MIN_PROGRESS
@@ -66,6 +66,15 @@ def test_an_idle_connection_stays_open_for_its_own_time(seconds: int) -> None:
     one.timeout_keep_alive = seconds
 
     assert ends_at(one) == seconds
+
+
+@pytest.mark.parametrize("seconds", [5, 60])
+def test_a_connection_is_checked_before_it_could_have_been_idle_for_too_long(seconds: int) -> None:
+    """Its phase may change before the check, and starts no timer."""
+    one = sending(0, HEADERS)
+    one.timeout_keep_alive = seconds
+
+    assert one.deadline(0) == min(seconds, 15)
 
 
 def test_a_body_that_the_server_does_not_read_has_no_timeout() -> None:

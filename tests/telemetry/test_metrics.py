@@ -422,12 +422,13 @@ def test_the_backlog_in_the_database_is_exported(measured: MeasuredGateway) -> N
 
 
 def add_backlog(url: str) -> None:
-    """Events without deliveries of 1, 2 and 1.5 hours ago. Deliveries: 101 new ones, of which the first has
-    an event of 5 hours ago; one retried, one dead and one delivered. Audit records: two sealed, two not."""
+    """Events without deliveries of 1, 2 and 1.5 hours ago. Deliveries: 101 new ones, of which one has an
+    event of 5 hours ago and is not the next; one retried, one dead, one delivered. Audit records: two sealed,
+    two not."""
     ago = {hours: f"'{NOW - hours * HOUR:%Y-%m-%dT%H:%M:%S.%fZ}'" for hours in (1, 1.5, 2, 4, 5, 9)}
     deliveries = [
         (903, 5, "WAITING", 0, 4),
-        (904, 4, "WAITING", 1, 2),
+        (904, 4, "WAITING", 1, 5),
         (895, 9, "DEAD", 11, 2),
         (896, 9, "DELIVERED", 1, 2),
         *((number, 1, "WAITING", 0, 1) for number in range(1001, 1101)),

@@ -214,6 +214,19 @@ def test_the_span_of_a_rejected_legacy_call_has_the_code(traced: Gateway) -> Non
 
 
 @ON_SQLITE
+def test_the_first_of_several_errors_is_that_of_the_operation(traced: Gateway) -> None:
+    body = traced.as_caregiver(1).graphql(
+        '{ book(id: "x") { id } session(id: 1) { assignments(after: "x") { totalCount } } }'
+    )
+
+    codes = [error["extensions"]["code"] for error in body["errors"]]
+    assert (codes, finished()[-2]["attributes"]["error.type"]) == (
+        ["NOT_FOUND", "UNREADABLE"],
+        "NOT_FOUND",
+    )
+
+
+@ON_SQLITE
 def test_an_internal_error_hides_the_others_of_an_operation(traced: Gateway) -> None:
     raw.run(traced.settings.database, "ALTER TABLE book RENAME COLUMN name TO title")
 
