@@ -182,7 +182,9 @@ def test_a_command_waits_longer_for_locks_than_a_request(
 
 
 def test_an_account_is_added_to_an_existing_person(command: Command, database_url: str) -> None:
-    load(database_url, [a_caregiver(7, userName=None), a_client(7, userName=None)])
+    load(
+        database_url, [a_caregiver(7, userName=None), *(a_client(each, userName=None) for each in (6, 7, 8))]
+    )
 
     result = command("account", "link", "--id", "7", *JONAS)
 

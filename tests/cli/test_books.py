@@ -270,7 +270,8 @@ def test_an_invalid_line_is_reported_and_nothing_is_changed(
 @pytest.mark.sqlite_only
 def test_every_mistake_is_reported(command: Command, settings: Settings, tmp_path: Path) -> None:
     catalogue(settings)
-    invalid = [DIARY | {"moduleId": 9}, a_module(5), a_book(1), {"kind": "book", "moduleId": 1}, DIARY, DIARY]
+    unnamed = {"kind": "book", "moduleId": 1}
+    invalid = [DIARY | {"moduleId": 9}, a_module(5), a_book(1), unnamed, DIARY, DIARY, unnamed]
 
     rejected = command("books", "import", str(written(tmp_path, *invalid)))
 
@@ -281,6 +282,7 @@ def test_every_mistake_is_reported(command: Command, settings: Settings, tmp_pat
         f"{file}, line 4: name: Field required",
         f"{file}, line 5: id: 8 is the id of an earlier line",
         f"{file}, line 6: id: 8 is the id of an earlier line",
+        f"{file}, line 7: name: Field required",
     ]
     assert listed(command) == ALL
 
