@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from app.care.audit import seal
-from app.db.audit.chain import MAX_SEALED, finding_newest, sealing
+from app.db.audit.chain import MAX_SEALED, finding_newest, finding_writers, sealing
 from app.db.audit.records import Record, recording
 from app.db.audit.removing import Checkpoint, adding_checkpoint
 from app.db.audit.verifying import Verdict, verifying, verifying_next
@@ -254,6 +254,23 @@ def test_a_record_that_is_committed_late_is_sealed(database_url: str) -> None:
     asyncio.run(run())
     assert raw.run(database_url, "SELECT last_record_id, record_count FROM audit_seal") == [(3, 3)]
     assert verified(database_url).faults == []
+
+
+@pytest.mark.parametrize("kind", ["postgresql"], indirect=True)
+def test_a_seal_waits_for_every_transaction_that_adds_records(database_url: str) -> None:
+    async def run() -> list[set[str]]:
+        db = await open_database(database_url)
+        async with uncommitted(database_url, recording(records(1))):
+            async with uncommitted(database_url, recording(records(1))):
+                found = [await db.read(finding_writers())]
+            found.append(await db.read(finding_writers()))
+        found.append(await db.read(finding_writers()))
+        await db.close()
+        return found
+
+    both, one, none = asyncio.run(run())
+
+    assert (len(both), len(one), one < both, none) == (2, 1, True, set())
 
 
 @pytest.mark.parametrize("kind", ["postgresql"], indirect=True)

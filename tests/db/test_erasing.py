@@ -15,6 +15,7 @@ from app.db.admin.erasing import Erased, Named, clean, erasing, finding_client
 from app.db.admin.tombstones import TOMBSTONES_LOCK
 from app.db.drivers.factory import open_database
 from app.db.drivers.interface import Database, DatabaseError
+from app.db.moments import moment_as_text
 from app.db.reader.selection import AccessScope
 from app.db.session_counters import differences
 from tests.callers import load, run_read, run_write
@@ -22,7 +23,18 @@ from tests.database_rows import Row, Stored, all_rows
 from tests.db import raw
 from tests.db.overlapping import uncommitted, until_blocked
 from tests.db.small_steps import running, with_database
-from tests.factories import DAY, NOW, a_caregiver, a_client, a_session, a_world, starting_with
+from tests.factories import (
+    DAY,
+    NOW,
+    a_caregiver,
+    a_client,
+    a_complete_assignment,
+    a_session,
+    a_world,
+    an_answer_set,
+    an_assignment,
+    starting_with,
+)
 from tests.lifecycle import PRIVATE, load_one_client, one_client
 
 LATER = NOW + timedelta(seconds=90)
@@ -36,16 +48,37 @@ def all_of(url: str) -> Stored:
 @pytest.mark.parametrize("change", ["id = id", "close_date = NULL"], ids=["", "closed without a date"])
 def test_erasing_removes_personal_data_and_keeps_all_other_data(database_url: str, change: str) -> None:
     load_one_client(database_url)
+    load_homework_of_caregiver_2(database_url)
     raw.run(database_url, f"UPDATE session SET {change} WHERE id = 2")
     before = all_of(database_url)
 
     erased = run_write(database_url, erasing(1, NOW))
 
     after = all_of(database_url)
-    assert erased == Erased(caregivers=[1, 2], sessions=3, drafts=1, answers=4, feedbacks=1)
+    assert erased == Erased(caregivers=[1, 2], sessions=3, drafts=2, answers=6, feedbacks=2)
     assert after == expected_after(before)
     assert run_read(database_url, differences()) == []
     assert [word for word in PRIVATE if word in str(after)] == []
+
+
+def load_homework_of_caregiver_2(url: str) -> None:
+    """In session 3 of client 1: submitted homework with feedback, and drafted homework with a reminder."""
+    load(
+        url,
+        [
+            a_complete_assignment(5, session=3),
+            an_assignment(6, session=3, reminders=[{"remindDate": NOW + 2 * DAY}]),
+            an_answer_set(5, 5),
+            an_answer_set(6, 6, saveType="DRAFT"),
+        ],
+    )
+    raw.run(
+        url,
+        "INSERT INTO feedback (id, caregiver_id, client_id, assignment_id, answer_set_id, text, submit_date)"
+        f" VALUES (3, 2, 1, 5, 5, 'Blue-bicycle', '{moment_as_text(NOW)}')",
+        "INSERT INTO delivery (event_id, caregiver_id, client_id, state, attempts, next_date, last_answer)"
+        f" VALUES (4, 2, 1, 'DEAD', 9, '{moment_as_text(NOW)}', '500 Blue-bicycle unknown')",
+    )
 
 
 def expected_after(before: Stored) -> Stored:
@@ -68,15 +101,17 @@ def expected_after(before: Stored) -> Stored:
         "tombstone": [{"role": "CLIENT", "id": 1, "state": "ERASED", "moment": NOW}],
         "client": [row | client if row["id"] == 1 else row for row in before["client"]],
         "session": [row | sessions.get(row["id"], {}) for row in before["session"]],
-        "reminder": [row | {"state": "SKIPPED"} if row["id"] == 2 else row for row in before["reminder"]],
+        "reminder": [
+            row | {"state": "SKIPPED"} if row["id"] in (2, 3) else row for row in before["reminder"]
+        ],
         "answer_set": [
             row | {"answers": [[*question, ""] for *question, _ in row["answers"]]}
             if row["client_id"] == 1
             else row
             for row in before["answer_set"]
-            if row["id"] != 3
+            if row["id"] not in (3, 6)
         ],
-        "feedback": [row | {"text": ""} if row["id"] == 1 else row for row in before["feedback"]],
+        "feedback": [row | {"text": ""} if row["id"] in (1, 3) else row for row in before["feedback"]],
         "event": [*before["event"], *added_events],
         "delivery": [
             row | {"last_answer": None} if row["client_id"] == 1 else row for row in before["delivery"]
