@@ -161,3 +161,14 @@ def a_world() -> list[Record]:
         an_answer_set(2, assignment=3),
         an_answer_set(3, assignment=5),
     ]
+
+
+def a_world_with_other_clients() -> list[Record]:
+    """`a_world` with the ids 11 and 12 for its clients, which no caregiver has."""
+    id_of = {"client": "id", "session": "clientId"}
+    return [
+        record | {id_of[record["kind"]]: record[id_of[record["kind"]]] + 10}
+        if record["kind"] in id_of
+        else record
+        for record in a_world()
+    ]

@@ -23,16 +23,24 @@ from app.settings import Environment, Settings, SettingsError
 from tests import keys
 from tests.answers import submit
 from tests.audit.audit_log import audit_rows, audited
-from tests.audit.operations import ANSWERS, CHANGES, OF_1, OF_2, READS, SCORES
+from tests.audit.operations import (
+    ANSWERS,
+    CHANGES,
+    IDS,
+    OF_1,
+    OF_2,
+    READS,
+    SCORES,
+)
 from tests.callers import Caller, Gateway, opened
 from tests.concurrency import ApiCall, send_together
 from tests.db import raw
-from tests.factories import NOW, a_client, a_world, an_assignment, starting_with
+from tests.factories import NOW, a_client, a_world_with_other_clients, an_assignment, starting_with
 from tests.fault_injection import Failing
 from tests.patience import PATIENCE
 from tests.rest_compat.legacy import ASSIGNMENTS, SESSIONS, homework
 
-pytestmark = starting_with(a_world)
+pytestmark = starting_with(a_world_with_other_clients)
 
 ANSWER = "über Nacht"  # in every answer of the world
 ANSWERS_OF_IT = Selection(frozenset(), (Link("answer_sets", Selection(frozenset({"answers"}))),))
@@ -82,7 +90,7 @@ def test_a_read_of_answers_is_recorded(gateway: Gateway, field: str) -> None:
 
     assert ANSWER in answer.text
     [one] = audit_rows(gateway.settings.database)
-    assert one == (role, 1, "GRAPHQL", what, "DONE", about, answer.headers["x-request-id"])
+    assert one == (role, IDS[role], "GRAPHQL", what, "DONE", about, answer.headers["x-request-id"])
 
 
 @pytest.mark.sqlite_only
@@ -110,7 +118,7 @@ def test_requests_of_the_legacy_paths_are_recorded(gateway: Gateway) -> None:
     assert audit_rows(gateway.settings.database) == [
         ("CAREGIVER", 1, "LEGACY", "assignment", "DONE", OF_1, "one"),
         ("CAREGIVER", 1, "LEGACY", "assignments", "DONE", OF_1, "several"),
-        ("CAREGIVER", 1, "LEGACY", "assignHomework", "DONE", [[1, 1, {"assignments": [6, 7]}]], "put"),
+        ("CAREGIVER", 1, "LEGACY", "assignHomework", "DONE", [[1, 11, {"assignments": [6, 7]}]], "put"),
     ]
 
 
@@ -119,7 +127,7 @@ def test_a_record_contains_only_the_answer_sets_of_the_viewer(gateway: Gateway) 
     gateway.as_client(2).data(f"{{ assignments {{ nodes {{ {ANSWERS} }} }} }}")
 
     assert audited(gateway.settings.database) == [
-        ("CLIENT", 2, "assignments", "DONE", [[2, 2, {"answerSets": [3]}]])
+        ("CLIENT", 12, "assignments", "DONE", [[2, 12, {"answerSets": [3]}]])
     ]
 
 
@@ -163,7 +171,9 @@ def test_a_data_export_is_recorded_by_relationship(gateway: Gateway) -> None:
 
     gateway.as_client(2).data("{ ownData }")
 
-    assert audited(gateway.settings.database) == [("CLIENT", 2, "ownData", "DONE", [[1, 2, {}], [2, 2, {}]])]
+    assert audited(gateway.settings.database) == [
+        ("CLIENT", 12, "ownData", "DONE", [[1, 12, {}], [2, 12, {}]])
+    ]
 
 
 @pytest.mark.sqlite_only
@@ -181,13 +191,13 @@ def test_answers_that_a_subscription_sends_with_a_reminder_are_recorded(database
 
     async def read() -> None:
         db = await open_database(database_url)
-        viewer = Viewer(Role.CLIENT, 1)
+        viewer = Viewer(Role.CLIENT, 11)
         ctx = Context(viewer, db, NOW, "request", "UTC", recorder=AuditRecorder(db))
         assert await get_my_reminders(ctx, [1], Selection(frozenset(), (Link("assignment", ANSWERS_OF_IT),)))
         await db.close()
 
     asyncio.run(read())
-    assert audited(database_url) == [("CLIENT", 1, "reminder", "DONE", OF_1)]
+    assert audited(database_url) == [("CLIENT", 11, "reminder", "DONE", OF_1)]
 
 
 @pytest.mark.once_on_postgresql
@@ -222,8 +232,8 @@ def test_a_change_and_the_answers_in_its_payload_are_recorded(gateway: Gateway, 
 
     assert answer[verb]["userErrors"] == []
     assert audited(gateway.settings.database) == [
-        (role, 1, verb, "DONE", changed),
-        (role, 1, what, "DONE", shown),
+        (role, IDS[role], verb, "DONE", changed),
+        (role, IDS[role], what, "DONE", shown),
     ]
 
 
@@ -247,8 +257,8 @@ def test_a_replayed_response_with_answers_is_recorded_again(gateway: Gateway, ve
         "true",
     ]
     assert audited(gateway.settings.database) == [
-        (role, 1, verb, "DONE", changed),
-        *[(role, 1, what, "DONE", shown)] * 3,
+        (role, IDS[role], verb, "DONE", changed),
+        *[(role, IDS[role], what, "DONE", shown)] * 3,
     ]
     assert raw.run(gateway.settings.database, "SELECT status, body FROM idempotency_key") == [(None, None)]
 
@@ -276,9 +286,9 @@ def test_a_rejected_submission_is_recorded_with_the_code_of_its_first_wrong_answ
 
     assert codes == [["NOT_FOUND"], ["INCOMPLETE"], ["UNREADABLE"]]
     assert audited(gateway.settings.database) == [
-        ("CLIENT", 1, "submitAnswers", "NOT_FOUND", []),
-        ("CLIENT", 1, "submitAnswers", "INCOMPLETE", []),
-        ("CLIENT", 1, "submitAnswers", "UNREADABLE", []),
+        ("CLIENT", 11, "submitAnswers", "NOT_FOUND", []),
+        ("CLIENT", 11, "submitAnswers", "INCOMPLETE", []),
+        ("CLIENT", 11, "submitAnswers", "UNREADABLE", []),
     ]
 
 
@@ -289,7 +299,7 @@ def test_every_save_of_a_draft_is_recorded_with_its_id(gateway: Gateway) -> None
         given = {"assignmentId": 2, "answers": [], "revision": revision, "autoSave": revision == 1}
         assert gateway.as_client(1).data(save, to=given) == {"saveAnswers": {"userErrors": []}}
 
-    row = ("CLIENT", 1, "saveAnswers", "DONE", [[1, 1, {"drafts": [4]}]])
+    row = ("CLIENT", 11, "saveAnswers", "DONE", [[1, 11, {"drafts": [4]}]])
     assert audited(gateway.settings.database) == [row] * 3
 
 
@@ -303,8 +313,8 @@ def test_a_new_start_of_a_session_is_recorded_with_the_homework_that_it_moves(ga
     gateway.as_caregiver(1).data(update, to={"sessionId": 2, "title": "In winter"})
 
     assert audited(gateway.settings.database) == [
-        ("CAREGIVER", 1, "updateSession", "DONE", [[1, 1, {"sessions": [2], "assignments": [6, 7]}]]),
-        ("CAREGIVER", 1, "updateSession", "DONE", [[1, 1, {"sessions": [2]}]]),
+        ("CAREGIVER", 1, "updateSession", "DONE", [[1, 11, {"sessions": [2], "assignments": [6, 7]}]]),
+        ("CAREGIVER", 1, "updateSession", "DONE", [[1, 11, {"sessions": [2]}]]),
     ]
 
 
@@ -367,7 +377,7 @@ def test_reopening_again_with_the_same_key_records_the_read_again(gateway: Gatew
     assert answers[1].text == answers[0].text
     assert answers[1].headers["idempotency-replayed"] == "true"
     assert audited(gateway.settings.database) == [
-        ("CAREGIVER", 1, "reopenAssignment", "DONE", [[1, 1, {"assignments": [1]}]]),
+        ("CAREGIVER", 1, "reopenAssignment", "DONE", [[1, 11, {"assignments": [1]}]]),
         ("CAREGIVER", 1, "assignment", "DONE", OF_1),
         ("CAREGIVER", 1, "assignment", "DONE", OF_1),
     ]
