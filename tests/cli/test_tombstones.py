@@ -498,13 +498,17 @@ def test_an_erased_client_who_is_missing_after_a_restore_is_not_imported(
     command: Command, settings: Settings, tmp_path: Path, number_of_people: int, member: str
 ) -> None:
     file = tmp_path / "erased"
-    file.write_text("2\n")
+    file.write_text("2\n9\n")
     command("tombstones", "apply", str(file))
     before = run_read(settings.database, all_rows())
+    sessions = [a_session(number, client=client) for number, client in ((9, 2), (8, 9))]
 
-    mistakes = import_lines(command, tmp_path, *people()[:number_of_people], a_session(9, client=2))
+    mistakes = import_lines(command, tmp_path, *people()[:number_of_people], *sessions)
 
-    assert mistakes == [f"line 4: {member}: client 2 is erased"]
+    assert mistakes == [
+        f"line 4: {member}: client 2 is erased",
+        f"line {number_of_people + 2}: clientId: client 9 is erased",
+    ]
     assert run_read(settings.database, all_rows()) == before
 
 

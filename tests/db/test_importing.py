@@ -193,13 +193,13 @@ def test_a_book_is_known_to_be_assigned_after_an_import(database_url: str) -> No
 
 def test_people_whose_accounts_were_disabled_stay_disabled(database_url: str) -> None:
     """A backup that contains them is older than their tombstones."""
-    for role, person in (("CAREGIVER", 1), ("CLIENT", 2)):
+    for role, person in (("CAREGIVER", 1), ("CAREGIVER", 3), ("CLIENT", 2), ("CLIENT", 3)):
         run_write(database_url, saving_tombstone(role, person, Mark(TombstoneState.DISABLED, NOW)))
 
-    load(database_url, a_world())
+    load(database_url, [*a_world(), a_caregiver(3), a_client(3)])
 
-    assert stored(database_url, "caregiver", "id", "is_disabled") == [(1, True), (2, False)]
-    assert stored(database_url, "client", "id", "is_disabled") == [(1, False), (2, True)]
+    assert stored(database_url, "caregiver", "id", "is_disabled") == [(1, True), (2, False), (3, True)]
+    assert stored(database_url, "client", "id", "is_disabled") == [(1, False), (2, True), (3, True)]
 
 
 def test_a_second_import_may_refer_to_stored_rows(database_url: str) -> None:
