@@ -173,14 +173,14 @@ def test_answers_to_an_assignment_that_is_submitted_meanwhile_are_not_imported(d
 @on_postgresql
 def test_a_draft_of_an_assignment_that_is_reopened_meanwhile_is_not_imported(database_url: str) -> None:
     """The reopening takes no id of an answer set, so the import waits for the session only."""
-    reopened = reopening(AccessScope(NOW, caregiver=1), 1)
-    draft = [an_answer_set(50, assignment=1, saveType="DRAFT")]
+    reopened = reopening(AccessScope(NOW, caregiver=2), 5)
+    drafts = [an_answer_set(49 + each, assignment=each, saveType="DRAFT") for each in (1, 5)]
 
-    with pytest.raises(DatabaseError, match=r"^assignment 1 was changed by another process meanwhile; "):
-        with_database(database_url, importing_while_uncommitted(database_url, reopened, draft))
+    with pytest.raises(DatabaseError, match=r"^assignment 5 was changed by another process meanwhile; "):
+        with_database(database_url, importing_while_uncommitted(database_url, reopened, drafts))
 
-    stored = "SELECT save_type, attempt FROM answer_set WHERE assignment_id = 1"
-    assert raw.run(database_url, stored) == [("FINAL", 1)]
+    stored = "SELECT save_type, attempt FROM answer_set WHERE assignment_id IN (1, 5)"
+    assert raw.run(database_url, stored) == [("FINAL", 1)] * 2
 
 
 LOCKS = sql("SELECT count(*) FROM pg_locks WHERE pid = pg_backend_pid()")
