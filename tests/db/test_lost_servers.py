@@ -340,7 +340,7 @@ def test_a_primary_that_is_reported_as_a_standby_is_accepted(database_url: str, 
 
 def test_connections_to_a_server_that_became_read_only_are_closed(database_url: str) -> None:
     async def use(db: Any) -> tuple[bool, int]:
-        async with db.connection(), db.connection():  # idle afterwards
+        async with db.connection(), db.connection(), db.connection():  # idle afterwards
             pass
         before = {connection.get_server_pid() for connection in db.idle}
         await db.write(running("SET default_transaction_read_only = on"))
@@ -561,18 +561,33 @@ def test_a_pause_of_the_process_or_a_response_meanwhile_is_not_silence_of_the_se
     monkeypatch.setattr("app.db.drivers.watching.ASK_SECONDS", 0.1)
     monkeypatch.setattr("app.db.drivers.watching.monotonic", lambda: next(clock))
 
-    async def use() -> bool:
+    async def use() -> list[bool]:
         primary = Primary(database_url)
-        connection = await primary.connect()
+        connections = [await primary.connect() for _ in range(2)]
         with socket.create_server(("127.0.0.1", 0)) as silent:
             url = with_hosts(database_url, f"127.0.0.1:{silent.getsockname()[1]}")
-            connections = iter(([connection], [] if has_responded else [connection]))
-            await look(primary, Host(primary.host), url, lambda: next(connections))
-        found = bool(connection.is_closed())
-        connection.terminate()
-        return found
+            found = iter((connections, [] if has_responded else connections))
+            await look(primary, Host(primary.host), url, lambda: next(found))
+        are_closed = [bool(connection.is_closed()) for connection in connections]
+        for connection in connections:
+            connection.terminate()
+        return are_closed
 
-    assert asyncio.run(use()) == is_closed
+    assert asyncio.run(use()) == [is_closed] * 2
+
+
+def test_every_connection_in_use_for_long_may_be_silent(
+    database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def use(db: Any) -> bool:
+        async with db.connection() as one, db.connection() as other:
+            found = []
+            for seconds in (3600, -1):
+                monkeypatch.setattr("app.db.drivers.postgres.SILENT_SECONDS", seconds)
+                found.append(db.silent_connections())
+            return found == [[], [one, other]]
+
+    assert with_database(database_url, use)
 
 
 def test_a_server_that_refuses_another_connection_is_not_silent(database_url: str) -> None:
@@ -614,25 +629,24 @@ def test_a_change_to_a_newer_server_closes_every_connection_to_the_former_one(da
 def test_a_host_with_older_data_is_logged_once_for_each_server_in_use(
     database_url: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def use() -> str:
+    async def use() -> list[str]:
         primary = Primary(database_url)
         [(name, address)] = primary.addresses
         old, first, second = [await connect_to_host(name, address, 10) for _ in range(3)]
-        old = old._replace(name="old:5432")
+        several = [old._replace(name=f"{name}:5432") for name in ("old", "another")]
         for number, host in enumerate((first, second), start=1):  # as after one failover, and another
             promoted = host.server._replace(timeline=old.server.timeline + number)
             in_use = host._replace(server=promoted)
             primary.use(in_use)
             for _ in range(2):
-                assert primary.choose([in_use, old]) == in_use
+                assert primary.choose([in_use, *several]) == in_use
         for each in (old, second):
             await each.connection.close()
-        return str(old)
+        return list(map(str, several))
 
-    old = asyncio.run(use())
+    several = asyncio.run(use())
 
-    message = f"{old} {OTHER_DATA}; to use it, restart the process"
-    assert caplog.messages == [message] * 2
+    assert caplog.messages == [f"{old} {OTHER_DATA}; to use it, restart the process" for old in several] * 2
 
 
 def test_a_fault_does_not_end_the_watch_over_the_hosts(

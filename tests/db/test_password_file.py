@@ -8,11 +8,15 @@ from app.db.drivers import hosts
 def test_a_password_with_a_colon_and_a_backslash_is_escaped(tmp_path: Path) -> None:
     file = tmp_path / "pgpass"
     file.touch(mode=0o600)
-    file.write_text("# a comment\nnot a line\n" r"db.internal:5432:*:care:a\:b\\c\\\:d" "\n")
+    lines = (r"db.internal:5432:*:care:a\:b\\c\\\:d", r"standby.internal:*:care:*:é f")
+    file.write_text("\n".join(("# a comment", "not a line", *lines)))
 
     read = hosts.asyncpg.connect_utils._read_password_file(file)
 
-    assert read == [("db.internal", "5432", "*", "care", r"a:b\c\:d")]
+    assert read == [
+        ("db.internal", "5432", "*", "care", r"a:b\c\:d"),
+        ("standby.internal", "*", "care", "*", "é f"),
+    ]
 
 
 def test_a_file_that_may_not_be_read_is_named() -> None:

@@ -243,17 +243,19 @@ def test_unusable_drafts_are_removed_with_an_audit_record(care: Care, closing: s
     add_draft(care, 52, assignment=5, session=5)
     add_draft(care, 53, assignment=4, session=4)
     add_draft(care, 54, assignment=1, session=1)
-    care.rows(f"UPDATE assignment SET withdraw_date = '{moment_as_text(OLD)}' WHERE id IN (1, 2)")
+    add_draft(care, 55, assignment=3, session=3)
+    care.rows(f"UPDATE assignment SET withdraw_date = '{moment_as_text(OLD)}' WHERE id IN (1, 2, 5)")
     care.rows(f"UPDATE session SET is_closed = true, {closing} WHERE id = 4")
 
     counted = removed(care, is_dry_run=True)
     before = drafts(care)
 
-    assert (counted, before) == ({"drafts": 3}, [51, 52, 53, 54])
-    assert removed(care) == {"drafts": 3}
-    assert drafts(care) == [52]
-    assert care.rows("SELECT actor, operation, about FROM audit_record") == [
-        ("OPERATOR", "retention drafts", '[[1,1,{"drafts":[51,54]}],[1,2,{"drafts":[53]}]]')
+    assert (counted, before) == ({"drafts": 4}, [51, 52, 53, 54, 55])
+    assert removed(care) == {"drafts": 4}
+    assert drafts(care) == [55]
+    assert care.rows("SELECT actor, operation, about FROM audit_record ORDER BY about") == [
+        ("OPERATOR", "retention drafts", '[[1,1,{"drafts":[51,54]}],[1,2,{"drafts":[53]}]]'),
+        ("OPERATOR", "retention drafts", '[[2,2,{"drafts":[52]}]]'),
     ]
 
 
