@@ -42,11 +42,13 @@ WRITTEN = (
 
 
 def drafts() -> list[Line]:
-    """Assignment and draft 1 of session 1, and so on. Assignments 4 and 5 have no draft."""
+    """Assignment and draft 1 of session 1 of caregiver 1 with client 2, and so on. Assignments 4 and 5 have no
+    draft."""
     given = [{"questionText": "How strongly?", "answer": "0"}]
     saved = {"saveType": "DRAFT", "revision": 1, "answers": given}
     homework = sessions_with_homework(SESSIONS + 2)
-    return [*homework, *(an_answer_set(number, number, **saved) for number in range(1, SESSIONS + 1))]
+    with_client_2 = [each | {"clientId": 2} if each["kind"] == "session" else each for each in homework]
+    return [*with_client_2, *(an_answer_set(number, number, **saved) for number in range(1, SESSIONS + 1))]
 
 
 pytestmark = [
@@ -56,10 +58,10 @@ pytestmark = [
 
 
 async def write(db: Any, what: str, steps: Any, note: Callable[[Any], Any]) -> Any:
-    """Runs a change of client 1 with its audit record, as the request of a caller of its own."""
+    """Runs a change of client 2 with its audit record, as the request of a caller of its own."""
 
     def record_of(about: Any) -> Record:
-        return Record(NOW, AuditActor.CLIENT, 1, Contract.GRAPHQL, what, DONE, as_text(about), "request")
+        return Record(NOW, AuditActor.CLIENT, 2, Contract.GRAPHQL, what, DONE, as_text(about), "request")
 
     CALLER.state = {"budget": object()}  # until the first await that waits
     try:
@@ -73,7 +75,7 @@ async def save(
     assignment: int = 1,
     answer: str = "2",
     revision: int = 1,
-    client: int = 1,
+    client: int = 2,
     note: Callable[[Any], Any] = lambda step: step,
 ) -> int:
     answers = Answers(assignment, (GivenAnswer(QUESTION, answer),), revision)
@@ -150,10 +152,11 @@ def test_it_writes_what_a_transaction_writes(database_url: str) -> None:
         records,
     )
     assert fast_set[4:] == careful_set[4:] and fast_set[4:7] == ("DRAFT", 1, 2)
+    assert fast_set[1:3] == careful_set[1:3] == fast_event[:2] == (1, 2)
     assert (fast_event[:2], fast_event[4:]) == (careful_event[:2], careful_event[4:])
     assert (fast_event[2:4], careful_event[2:4]) == ((1, 1), (2, 2))
     assert fast_record[:7] == careful_record[:7]
-    assert (fast_record[7], careful_record[7]) == ('[[1,1,{"drafts":[1]}]]', '[[1,1,{"drafts":[2]}]]')
+    assert (fast_record[7], careful_record[7]) == ('[[1,2,{"drafts":[1]}]]', '[[1,2,{"drafts":[2]}]]')
 
 
 def test_it_adds_a_first_draft_like_a_transaction(database_url: str) -> None:
@@ -164,12 +167,13 @@ def test_it_adds_a_first_draft_like_a_transaction(database_url: str) -> None:
     sets, events, records = rows(database_url)
     [fast_set, careful_set] = sets[SESSIONS:]
     assert (fast_set[0], careful_set[0]) == (fast, careful)
+    assert fast_set[1:3] == careful_set[1:3] == (1, 2)
     assert fast_set[4:] == careful_set[4:] and fast_set[4:9] == ("DRAFT", 1, 1, None, None)
-    assert [event[2:6] for event in events] == [
-        (4, 4, "DRAFT_SAVED", "CLIENT"),
-        (5, 5, "DRAFT_SAVED", "CLIENT"),
+    assert [event[:6] for event in events] == [
+        (1, 2, 4, 4, "DRAFT_SAVED", "CLIENT"),
+        (1, 2, 5, 5, "DRAFT_SAVED", "CLIENT"),
     ]
-    assert [record[7] for record in records] == [f'[[1,1,{{"drafts":[{each}]}}]]' for each in (fast, careful)]
+    assert [record[7] for record in records] == [f'[[1,2,{{"drafts":[{each}]}}]]' for each in (fast, careful)]
 
 
 def test_of_two_first_drafts_the_second_is_a_conflict(database_url: str) -> None:
@@ -260,7 +264,7 @@ def test_another_transaction_that_has_locked_the_session_does_not_delay_a_batch(
     ("given", "code"),
     [
         ({"assignment": 9}, "NOT_FOUND"),
-        ({"client": 2}, "NOT_FOUND"),
+        ({"client": 1}, "NOT_FOUND"),
         ({"revision": 0}, "DRAFT_CONFLICT"),
     ],
     ids=["unknown", "of another client", "outdated"],
@@ -313,7 +317,7 @@ def test_the_statement_names_the_client_too(database_url: str) -> None:
 
     async def use(db: Any) -> list[Any]:
         await save(db, note=note)
-        return [len(await db.write(again(client))) for client in (2, 1)]
+        return [len(await db.write(again(client))) for client in (1, 2)]
 
     assert with_database(database_url, use) == [0, 1]
 

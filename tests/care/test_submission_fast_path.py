@@ -52,7 +52,7 @@ async def submit(
     note: Callable[[Any], Any] = lambda step: step,
 ) -> list[int]:
     answers = Answers(assignment, (GivenAnswer(QUESTION, answer),), revision)
-    return list(await write(db, "submitAnswers", submitting(AccessScope(NOW, client=1), answers), note))
+    return list(await write(db, "submitAnswers", submitting(AccessScope(NOW, client=2), answers), note))
 
 
 def states(url: str, *assignments: int) -> list[Any]:
@@ -76,11 +76,12 @@ def test_it_writes_what_a_transaction_writes(
     assert (found[0], expected[0]) == (fast, careful) == (fast_set[3], careful_set[3])
     assert fast_set[4:] == careful_set[4:] and fast_set[4:7] == ("FINAL", 1, revision or 1)
     assert len(sets) == SESSIONS + (0 if revision else 2)
-    assert [event[2:6] for event in events] == [
-        (number, number, "SUBMITTED", "CLIENT") for number in (fast, careful)
+    assert [event[:6] for event in events] == [
+        (1, 2, number, number, "SUBMITTED", "CLIENT") for number in (fast, careful)
     ]
+    assert fast_set[1:3] == careful_set[1:3] == (1, 2)
     assert [record[7] for record in records] == [
-        f'[[1,1,{{"assignments":[{number}]}}]]' for number in (fast, careful)
+        f'[[1,2,{{"assignments":[{number}]}}]]' for number in (fast, careful)
     ]
     (one, another), (session, other_session), reminders = states(database_url, fast, careful)
     assert one[1:] == another[1:] and one[1] == "COMPLETE"
@@ -152,7 +153,7 @@ def test_a_second_run_whose_first_run_has_locked_nothing_changes_nothing(databas
         await submit(db, note=note)
         return [await clients(db, True), await clients(db, False), await clients(db, False, True)]
 
-    assert with_database(database_url, use) == [[None], [None], [None, 1]]
+    assert with_database(database_url, use) == [[None], [None], [None, 2]]
 
 
 def test_the_score_of_the_session_is_that_of_its_latest_complete_assignment(database_url: str) -> None:
