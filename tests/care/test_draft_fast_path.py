@@ -42,8 +42,8 @@ WRITTEN = (
 
 
 def drafts() -> list[Line]:
-    """Assignment and draft 1 of session 1 of caregiver 1 with client 2, and so on. Assignments 4 and 5 have no
-    draft."""
+    """Sessions 1 to 5 of caregiver 1 with client 2; each has the assignment of its number. Assignments 1 to 3
+    have the draft of their number."""
     given = [{"questionText": "How strongly?", "answer": "0"}]
     saved = {"saveType": "DRAFT", "revision": 1, "answers": given}
     homework = sessions_with_homework(SESSIONS + 2)
