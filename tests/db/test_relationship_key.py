@@ -10,7 +10,7 @@ from tests.callers import load, run_read
 from tests.db import raw
 from tests.db.everything import VIEWERS
 from tests.db.sql_text import without_key
-from tests.factories import NOW, a_world, an_answer_set, starting_with
+from tests.factories import NOW, a_world_with_other_clients, an_answer_set, starting_with
 
 
 def written(sql: str, *names: str) -> CompiledStatement:
@@ -109,8 +109,8 @@ IN_PAGES = Link("answer_sets", IDS, PageRequest(with_total=True))
 SETS = Selection(frozenset({"id"}), (Link("answer_sets", IDS), IN_PAGES))
 
 
-@starting_with(a_world)
-@pytest.mark.parametrize("access", [AccessScope(NOW, caregiver=1), AccessScope(NOW, client=1)], ids=VIEWERS)
+@starting_with(a_world_with_other_clients)
+@pytest.mark.parametrize("access", [AccessScope(NOW, caregiver=1), AccessScope(NOW, client=11)], ids=VIEWERS)
 def test_a_row_of_another_client_is_not_read_below_a_wrong_parent(
     database_url: str, access: AccessScope
 ) -> None:
@@ -124,8 +124,8 @@ def test_a_row_of_another_client_is_not_read_below_a_wrong_parent(
     assert ([one.id for one in page.rows], page.total) == ([1], 1)
 
 
-@starting_with(a_world)
-@pytest.mark.parametrize("access", [AccessScope(NOW, caregiver=1), AccessScope(NOW, client=1)], ids=VIEWERS)
+@starting_with(a_world_with_other_clients)
+@pytest.mark.parametrize("access", [AccessScope(NOW, caregiver=1), AccessScope(NOW, client=11)], ids=VIEWERS)
 def test_a_row_of_another_client_is_not_read_through_a_wrong_link(
     database_url: str, access: AccessScope
 ) -> None:
@@ -139,14 +139,14 @@ def test_a_row_of_another_client_is_not_read_through_a_wrong_link(
 
 @pytest.mark.parametrize(
     ("access", "drafts"),
-    [(AccessScope(NOW, caregiver=1), []), (AccessScope(NOW, client=1), [9])],
+    [(AccessScope(NOW, caregiver=1), []), (AccessScope(NOW, client=11), [9])],
     ids=VIEWERS,
 )
 def test_only_the_client_reads_a_page_of_drafts(
     database_url: str, access: AccessScope, drafts: list[int]
 ) -> None:
     """The condition of a link holds also for its pages."""
-    load(database_url, [*a_world(), an_answer_set(9, assignment=2, saveType="DRAFT")])
+    load(database_url, [*a_world_with_other_clients(), an_answer_set(9, assignment=2, saveType="DRAFT")])
     selection = Selection(frozenset({"id"}), (Link("draft", IDS, PageRequest(with_total=True)),))
 
     (assignment,) = run_read(database_url, get_rows(Assignment, access, [2], selection))
