@@ -614,6 +614,7 @@ def test_what_is_gone_is_removed_once_and_restored_if_it_is_there_again(pair: Pa
         ("WITHDRAWN", 5, 17),
     ]
     assert restored == (0, ["1 session changed, 1 assignment changed, 0 conflicts"])
+    assert raw.run(pair.new, "SELECT id FROM session WHERE close_date IS NOT NULL") == []
     compared = pair.run("legacy", "reconcile", before)[1]
     assert compared[-2:] == ["only here\tassignment\t18", "1 difference"]
 
