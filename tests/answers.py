@@ -16,6 +16,7 @@ from tests.factories import (
     an_assignment,
     catalogue,
     people,
+    with_other_clients,
 )
 from tests.schema.worlds import global_id
 
@@ -65,9 +66,10 @@ SUBMITTED, SUBMITTED_IN_CLOSED, SUBMITTED_TWICE = 8, 9, 10  # with answer sets 8
 
 
 def a_world_to_answer_in() -> list[Record]:
-    """Sessions 1 RUNNING, 2 FUTURE and 3 COMPLETED; 4 is of client 2; 5 is of client 2 and caregiver 2."""
+    """Sessions 1 RUNNING, 2 FUTURE and 3 COMPLETED; 4 is of client 2; 5 is of client 2 and caregiver 2. The
+    ids of clients 1 and 2 are 11 and 12."""
     remark = [{"text": "Anything to say?", "kind": "TEXT", "required": False}]
-    return [
+    records = [
         *people(),
         *catalogue(),
         a_book(4, name="Every kind", isTest=True, questions=EVERY_KIND),
@@ -100,6 +102,7 @@ def a_world_to_answer_in() -> list[Record]:
         an_answer_set(10, assignment=SUBMITTED_TWICE, submitDate=NOW - 3 * DAY),
         an_answer_set(11, assignment=SUBMITTED_TWICE, attempt=2),
     ]
+    return with_other_clients(records)
 
 
 # --- mutations ------------------------------------------------------------------------------------

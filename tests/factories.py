@@ -163,12 +163,18 @@ def a_world() -> list[Record]:
     ]
 
 
-def a_world_with_other_clients() -> list[Record]:
-    """`a_world` with the ids 11 and 12 for its clients, which no caregiver has."""
+def with_other_clients(records: Iterable[Record]) -> list[Record]:
+    """The records with ids for their clients that no caregiver has: 11 in place of 1. The clients keep their
+    user names."""
     id_of = {"client": "id", "session": "clientId"}
     return [
         record | {id_of[record["kind"]]: record[id_of[record["kind"]]] + 10}
         if record["kind"] in id_of
         else record
-        for record in a_world()
+        for record in records
     ]
+
+
+def a_world_with_other_clients() -> list[Record]:
+    """`a_world`, with the clients 11 and 12."""
+    return with_other_clients(a_world())

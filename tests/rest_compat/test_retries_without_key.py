@@ -14,14 +14,14 @@ from tests.callers import Gateway, opened
 from tests.concurrency import ApiCall, send_together
 from tests.database_rows import stored, wrong_counters
 from tests.db import raw
-from tests.factories import NOW, a_world, starting_with
+from tests.factories import NOW, a_world_with_other_clients, starting_with
 from tests.rest_compat.legacy import ASSIGNMENTS, SESSIONS, homework, rejection_of
 from tests.rest_compat.test_assign_homework import FORMS
 from tests.schema.changing import change
 from tests.schema.test_assign_homework import ASSIGN
 from tests.schema.test_headers import SECURITY_HEADERS
 
-pytestmark = starting_with(a_world)
+pytestmark = starting_with(a_world_with_other_clients)
 
 ASSIGNED = b'{"message":"The assignments were added to the session."}'
 SECOND = timedelta(seconds=1)
@@ -228,7 +228,7 @@ def test_a_retry_is_rejected_like_a_first_request(world: Gateway) -> None:
 
 DRAFT = (
     "INSERT INTO answer_set (id, caregiver_id, client_id, assignment_id, save_type, attempt, revision)"
-    " VALUES (99, 1, 1, 7, '{}', 1, 1)"
+    " VALUES (99, 1, 11, 7, '{}', 1, 1)"
 )
 TOUCHED = {
     "withdrawn": "UPDATE assignment SET withdraw_date = assign_date WHERE id = 7",
@@ -243,7 +243,7 @@ TOUCHED = {
     "no reminder": "DELETE FROM reminder WHERE assignment_id = 7",
     "one reminder more": (
         "INSERT INTO reminder (caregiver_id, client_id, assignment_id, remind_date, state)"
-        " VALUES (1, 1, 7, '2026-11-24T09:00:00.000000Z', 'SCHEDULED')"
+        " VALUES (1, 11, 7, '2026-11-24T09:00:00.000000Z', 'SCHEDULED')"
     ),
 }
 

@@ -10,7 +10,7 @@ from tests.factories import (
     Record,
     a_book,
     a_client,
-    a_world,
+    a_world_with_other_clients,
     an_answer_set,
     an_assignment,
 )
@@ -32,11 +32,11 @@ Refusal = tuple[dict[str, Any], str, str, str]
 
 
 def a_world_to_change() -> list[Record]:
-    """`a_world`, and of caregiver 1 with client 1: assignment 6 (pending) in session 3 (closed), 7 (pending)
-    in session 2 (to come), 8 (reopened) in session 1, with answer set 4 of its first attempt; assignment 9
-    (pending) of caregiver 2. Book 4 is retired, client 3 has no caregiver yet."""
+    """`a_world_with_other_clients`, and of caregiver 1 with client 11: assignment 6 (pending) in session 3
+    (closed), 7 (pending) in session 2 (to come), 8 (reopened) in session 1, with answer set 4 of its first
+    attempt; assignment 9 (pending) of caregiver 2. Book 4 is retired, client 3 has no caregiver yet."""
     return [
-        *a_world(),
+        *a_world_with_other_clients(),
         a_book(4, retireDate=NOW - DAY),
         a_client(3),
         an_assignment(6, session=3),

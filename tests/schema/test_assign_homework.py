@@ -16,10 +16,10 @@ from app.main import create_app
 from app.settings import Settings
 from tests.callers import Gateway, opened, run_read
 from tests.db import raw
-from tests.factories import NOW, a_world, starting_with
+from tests.factories import NOW, a_world_with_other_clients, starting_with
 from tests.schema.worlds import count, global_id, refusal, stored
 
-pytestmark = starting_with(a_world)
+pytestmark = starting_with(a_world_with_other_clients)
 
 ASSIGN = """mutation($input: AssignHomeworkInput!) { assignHomework(input: $input) {
     message
@@ -101,15 +101,17 @@ def test_assigned_homework_is_returned_and_stored_completely(world: Gateway) -> 
         }
     }
     assert stored(world, Event, "kind", "caregiver_id", "client_id", "session_id", "assignment_id") == [
-        ("ASSIGNED", 1, 1, 1, 6),
-        ("ASSIGNED", 1, 1, 1, 7),
+        ("ASSIGNED", 1, 11, 1, 6),
+        ("ASSIGNED", 1, 11, 1, 7),
     ]
     assert stored(world, Assignment, "id", "caregiver_id", "client_id", "session_id", "book_id")[5:] == [
-        (6, 1, 1, 1, 3),
-        (7, 1, 1, 1, 1),
+        (6, 1, 11, 1, 3),
+        (7, 1, 11, 1, 1),
     ]
     assert stored(world, Assignment, "attempt")[5:] == [(1,), (1,)]
-    assert count(world, Reminder) == 1 + 2 * 3
+    assert stored(world, Reminder, "caregiver_id", "client_id", "assignment_id")[1:] == [
+        (1, 11, number) for number in (6, 6, 6, 7, 7, 7)
+    ]
     assert run_read(world.settings.database, differences()) == []
 
 

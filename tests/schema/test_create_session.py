@@ -250,6 +250,6 @@ def test_caregiver_and_client_see_the_new_session_on_both_contracts(world: Gatew
     assert [(row["id"], row["sessionId"], row["clientId"]) for row in page] == [
         (11, 6, 3),
         (10, 6, 3),
-        (7, 2, 1),
+        (7, 2, 11),
     ]
     assert world.as_caregiver(2).data(query)["sessions"] == {"nodes": [{"legacyId": "5"}]}
