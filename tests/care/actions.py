@@ -72,13 +72,13 @@ async def outcome_of(change: Awaitable[Any]) -> str:
     return DONE
 
 
-# --- what is done, by caregiver 1 and client 1 ------------------------------------------------------
+# --- what is done, by caregiver 1 and usually client 1 ----------------------------------------------
 
 Verb = Callable[[Database, int], Awaitable[Any]]  # to the assignment, or the session, of this number
 
 
-def submitting(answer: str, revision: int = 0) -> Verb:
-    return lambda db, number: submit_answers(as_client(db), answers_of(number, answer, revision))
+def submitting(answer: str, revision: int = 0, client: int = 1) -> Verb:
+    return lambda db, number: submit_answers(as_client(db, client), answers_of(number, answer, revision))
 
 
 def saving(answer: str, revision: int = 0) -> Verb:

@@ -54,12 +54,13 @@ def test_a_draft_ends_only_with_a_recorded_submission_whose_answers_may_be_on_no
     status: str, ending: list[Statement]
 ) -> None:
     members = {**dict.fromkeys(CHANGEABLE["assignment"]), **ROWS["assignment"], "status": status, "score": 0}
-    row = RecordedRow(1, "assignment", 1, 1, members, [])
-    found = StoredRow({**ROWS["assignment"]}, caregiver=1, has_draft=True)
+    row = RecordedRow(5, "assignment", 4, 2, members, [])
+    found = StoredRow({**ROWS["assignment"]}, caregiver=3, has_draft=True)
 
-    changes = [statement for statement, _ in changing_assignment(ImportRows(), row, found)]
+    (change, values), *others = changing_assignment(ImportRows(), row, found)
 
-    assert changes == [CHANGE_ROW["assignment"], *ending]
+    assert (change, values["row"], values["caregiver"]) == (CHANGE_ROW["assignment"], 4, 3)
+    assert others == [(statement, {"assignment": 4, "caregiver": 3}) for statement in ending]
 
 
 OPEN, CLOSED = {"isClosed": False}, {"isClosed": True}

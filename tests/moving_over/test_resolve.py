@@ -262,6 +262,18 @@ def test_a_session_that_is_kept_gets_homework_of_the_old_service(pair: Pair) -> 
     assert (kept, updated) == ((0, ["1 conflict resolved"]), (0, ["1 assignment added, 0 conflicts"]))
 
 
+def test_a_session_that_is_kept_although_it_is_gone_is_noted_with_its_client(pair: Pair) -> None:
+    """An erasure of the client finds the note."""
+    pair.import_first()
+    raw.run(pair.new, "UPDATE session SET title = 'Here' WHERE id = 5")
+    raw.run(pair.old, "DELETE FROM assignment WHERE session_id = 5", "DELETE FROM session WHERE id = 5")
+
+    kept = resolve(pair, "keep-here", pair.record(), "session:5")
+
+    noted = "SELECT client_id, fingerprint FROM imported_row WHERE kind = 'session' AND id = 5"
+    assert (kept, raw.run(pair.new, noted)) == ((0, ["1 conflict resolved"]), [(1, "kept ")])
+
+
 def test_several_submissions_with_taken_ids_get_others(pair: Pair) -> None:
     """Submissions 1 and 2 are of assignments 1 and 2 here, and of 3 and 4 in the old service."""
     pair.import_first()
@@ -321,19 +333,19 @@ def test_new_homework_whose_submission_has_a_taken_id_is_added_when_it_is_decide
 
 def test_homework_of_a_session_that_was_closed_here(pair: Pair) -> None:
     pair.import_first()
-    on(pair, "new", partial(closing, number=1))
-    on(pair, "old", partial(assigning, number=1))
+    on(pair, "new", *(partial(closing, number=each) for each in (1, 3)))
+    on(pair, "old", partial(assigning, number=3))
     recording = pair.record()
     assert pair.run("import", recording, "--update")[1][0] == (
         "conflict\tassignment\t18\tthe session was closed here"
     )
 
-    taken = resolve(pair, "take-old", recording, "session:1", "assignment:18")
+    taken = resolve(pair, "take-old", recording, "session:1", "session:3", "assignment:18")
 
-    assert taken == (0, ["2 conflicts resolved"])
+    assert taken == (0, ["3 conflicts resolved"])
     assert pair.run("legacy", "reconcile", recording)[0] == 0
-    closed = "SELECT is_closed, close_date FROM session WHERE id = 1"
-    assert [(bool(row[0]), row[1]) for row in raw.run(pair.new, closed)] == [(False, None)]
+    closed = "SELECT is_closed, close_date FROM session WHERE id IN (1, 3)"
+    assert [(bool(row[0]), row[1]) for row in raw.run(pair.new, closed)] == [(False, None)] * 2
 
 
 def test_a_session_that_is_taken_and_stays_closed_keeps_its_close_date(pair: Pair) -> None:

@@ -446,6 +446,43 @@ def test_a_submission_that_appears_before_a_known_one_is_not_added(
     assert rows_of(pair.new) == before
 
 
+@pytest.mark.sqlite_only
+def test_submissions_of_reopened_homework_that_appear_between_known_ones_are_not_added(pair: Pair) -> None:
+    """Others appear after the known ones 9 and 12."""
+    on(pair, "old", partial(submitting("3"), number=1))
+    raw.run(pair.old, "UPDATE answer_set SET id = 9")
+    pair.import_first()
+
+    def reopened(item: dict[str, Any], others: tuple[int, ...]) -> None:
+        item.update(status="PENDING", submitDate=None, score=0)
+        item["answers"] += [{**item["answers"][0], "id": each} for each in others]
+
+    updated = []
+    for others in ((12,), (10, 12, 13)):
+        recording = pair.record()
+        rewrite_assignment(recording, 1, partial(reopened, others=others))
+        updated.append(pair.run("import", recording, "--update"))
+
+    assert updated == [(0, ["1 assignment changed, 0 conflicts"]), (0, ["0 conflicts"])]
+    assert raw.run(pair.new, "SELECT id, attempt FROM answer_set ORDER BY id") == [(9, 1), (12, 2)]
+
+
+@pytest.mark.sqlite_only
+def test_new_homework_is_not_added_if_one_of_its_submissions_has_a_taken_id(pair: Pair) -> None:
+    """Submission 1 is of assignment 2 here. The page of the new homework shows submission 7."""
+    pair.import_first()
+    on(pair, "new", partial(submitting("0"), number=2))
+    on(pair, "old", partial(assigning, number=1), partial(submitting("3"), number=18))
+    recording, before = pair.record(), rows_of(pair.new)
+    rewrite_assignment(recording, 18, lambda item: item["answers"].append({**item["answers"][0], "id": 7}))
+
+    updated = pair.run("import", recording, "--update")
+
+    conflict = "conflict\tassignment\t18\tthe id belongs to another row here, answers"
+    assert updated == (1, [conflict, "1 conflict"])
+    assert rows_of(pair.new) == before
+
+
 def test_a_row_that_is_shown_again_with_a_conflict_stays_removed(pair: Pair) -> None:
     on(pair, "old", partial(submitting("3"), number=1))
     raw.run(pair.old, "UPDATE answer_set SET id = 9")
@@ -687,14 +724,19 @@ def test_a_conflict_that_people_have_ended_is_not_open(pair: Pair) -> None:
 
 def test_a_row_that_was_deleted_here_does_not_come_back(pair: Pair) -> None:
     pair.import_first()
-    raw.run(pair.new, "DELETE FROM assignment WHERE id IN (1, 2)")
-    on(pair, "old", partial(submitting("3"), number=1), partial(withdrawing, number=2))
+    raw.run(pair.new, "DELETE FROM assignment WHERE id IN (1, 2, 3)")
+    on(
+        pair,
+        "old",
+        partial(submitting("3"), number=1),
+        *(partial(withdrawing, number=each) for each in (2, 3)),
+    )
 
     updated = [pair.run("import", pair.record(), "--update", "--remove-gone") for _ in range(2)]
 
     assert updated == [(1, ["conflict\tassignment\t1\tremoved here", "1 conflict"])] * 2
-    rows = "SELECT id FROM imported_row WHERE kind = 'assignment' AND id < 4 ORDER BY id"
-    assert [row[0] for row in raw.run(pair.new, rows)] == [1, 3]
+    rows = "SELECT id FROM imported_row WHERE kind = 'assignment' AND id < 5 ORDER BY id"
+    assert [row[0] for row in raw.run(pair.new, rows)] == [1, 4]
 
 
 def test_a_session_that_is_gone_keeps_its_date_of_closing(pair: Pair) -> None:
@@ -719,10 +761,11 @@ def test_a_session_that_is_gone_keeps_its_date_of_closing(pair: Pair) -> None:
 
 
 def test_an_erased_client_is_not_imported_again(pair: Pair) -> None:
-    """Assignment 2 was gone before."""
+    """Assignment 17, of caregiver 2, was gone before."""
     pair.import_first()
-    on(pair, "old", partial(withdrawing, number=2))
-    assert pair.update(pair.record()) == (0, ["removed\tassignment\t2", "1 removed, 0 conflicts"])
+    raw.run(pair.old, "UPDATE assignment SET withdraw_date = assign_date WHERE id = 17")
+    run_write(pair.old, recomputing_counters({5: 2}))
+    assert pair.update(pair.record()) == (0, ["removed\tassignment\t17", "1 removed, 0 conflicts"])
     assert pair.run("erase", "--id", "1", "--yes")[0] == 0
     on(pair, "old", partial(submitting("3"), number=1), partial(assigning, number=1))
     before = rows_of(pair.new)
@@ -731,7 +774,7 @@ def test_an_erased_client_is_not_imported_again(pair: Pair) -> None:
 
     assert (code, printed) == (0, ["18 of erased clients skipped, 0 conflicts"])
     assert rows_of(pair.new) == before
-    gone = "kind = 'assignment' AND id = 2"
+    gone = "kind = 'assignment' AND id = 17"
     fingerprints = f"SELECT DISTINCT fingerprint FROM imported_row WHERE client_id = 1 OR {gone}"
     assert [tuple(row) for row in raw.run(pair.new, fingerprints)] == [("",)]
     person = "SELECT fingerprint FROM imported_row WHERE kind = 'client' AND id = 1"
@@ -971,16 +1014,16 @@ def test_every_command_reads_local_times_in_the_zone_of_the_old_service(pair: Pa
 
 
 def test_feedback_without_a_score_keeps_a_score_that_an_update_has_changed(pair: Pair) -> None:
-    on(pair, "old", partial(submitting("3"), number=1))
+    on(pair, "old", partial(submitting("3", client=2), number=5))
     pair.import_first()
-    on(pair, "old", partial(giving("Well done", 7), number=1))
+    on(pair, "old", partial(giving("Well done", 7), number=5))
     assert pair.run("import", pair.record(), "--update") == (0, ["1 assignment changed, 0 conflicts"])
     scores = "SELECT score, own_score FROM answer_set"
     updated = [tuple(row) for row in raw.run(pair.new, scores)]
 
-    on(pair, "new", partial(giving("Thank you"), number=1))
+    on(pair, "new", partial(giving("Thank you"), number=5))
 
-    assert [tuple(row) for row in raw.run(pair.new, "SELECT score FROM assignment WHERE id = 1")] == [(7,)]
+    assert [tuple(row) for row in raw.run(pair.new, "SELECT score FROM assignment WHERE id = 5")] == [(7,)]
     assert [updated, [tuple(row) for row in raw.run(pair.new, scores)]] == [[(7, 7)]] * 2
 
 
@@ -1311,13 +1354,13 @@ def forget_names(page: Any) -> None:
 
 def test_no_client_is_reminded_of_homework_that_they_submitted_in_the_old_service(pair: Pair) -> None:
     pair.import_first()
-    raw.run(pair.new, *map(SCHEDULE.format, (1, 2)))
-    on(pair, "old", partial(submitting("3"), number=1))
+    raw.run(pair.new, *map(SCHEDULE.format, (5, 6)))
+    on(pair, "old", partial(submitting("3", client=2), number=5))
 
     updated = pair.run("import", pair.record(), "--update")
 
     assert updated == (0, ["1 assignment changed, 0 conflicts"])
-    assert [tuple(row) for row in raw.run(pair.new, REMINDERS)] == [(1, "SKIPPED"), (2, "SCHEDULED")]
+    assert [tuple(row) for row in raw.run(pair.new, REMINDERS)] == [(5, "SKIPPED"), (6, "SCHEDULED")]
 
 
 def test_a_page_of_several_people_does_not_show_all_rows_of_each(pair: Pair) -> None:
