@@ -67,7 +67,7 @@ SUBMITTED, SUBMITTED_IN_CLOSED, SUBMITTED_TWICE = 8, 9, 10  # with answer sets 8
 
 def a_world_to_answer_in() -> list[Record]:
     """Sessions 1 RUNNING, 2 FUTURE and 3 COMPLETED; 4 is of client 2; 5 is of client 2 and caregiver 2. The
-    ids of clients 1 and 2 are 11 and 12."""
+    ids of clients 1 and 2 are 101 and 102."""
     remark = [{"text": "Anything to say?", "kind": "TEXT", "required": False}]
     records = [
         *people(),

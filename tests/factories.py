@@ -164,11 +164,11 @@ def a_world() -> list[Record]:
 
 
 def with_other_clients(records: Iterable[Record]) -> list[Record]:
-    """The records with ids for their clients that no caregiver has: 11 in place of 1. The clients keep their
+    """The records with ids for their clients that no caregiver has: 101 in place of 1. The clients keep their
     user names."""
     id_of = {"client": "id", "session": "clientId"}
     return [
-        record | {id_of[record["kind"]]: record[id_of[record["kind"]]] + 10}
+        record | {id_of[record["kind"]]: record[id_of[record["kind"]]] + 100}
         if record["kind"] in id_of
         else record
         for record in records
@@ -176,5 +176,5 @@ def with_other_clients(records: Iterable[Record]) -> list[Record]:
 
 
 def a_world_with_other_clients() -> list[Record]:
-    """`a_world`, with the clients 11 and 12."""
+    """`a_world`, with the clients 101 and 102."""
     return with_other_clients(a_world())

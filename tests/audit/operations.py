@@ -5,11 +5,11 @@ from typing import Any
 
 from app.care.context import Role
 
-IDS = {Role.CAREGIVER: 1, Role.CLIENT: 11}  # of the viewer of each role
+IDS = {Role.CAREGIVER: 1, Role.CLIENT: 101}  # of the viewer of each role
 ANSWERS = "answerSets { answers { answer } }"
 ASSIGNMENT = f"assignment {{ {ANSWERS} }}"
-OF_1: list[Any] = [[1, 11, {"answerSets": [1]}]]
-OF_2: list[Any] = [[1, 11, {"answerSets": [2]}]]
+OF_1: list[Any] = [[1, 101, {"answerSets": [1]}]]
+OF_2: list[Any] = [[1, 101, {"answerSets": [2]}]]
 NODE = '{ node(id: "QW5zd2VyU2V0OjE=") { ... on AnswerSet { answers { answer } } } }'
 NODES = f'{{ nodes(ids: ["QXNzaWdubWVudDox"]) {{ ... on Assignment {{ {ANSWERS} }} }} }}'
 SCORES = f"scoreHistory(bookId: 3) {{ {ASSIGNMENT} }}"
@@ -26,20 +26,20 @@ READS: dict[str, tuple[str, Role, str, list[Any]]] = {
         f"{{ sessions {{ nodes {{ assignments {{ nodes {{ {ANSWERS} }} }} }} }} }}",
         Role.CLIENT,
         "sessions",
-        [[1, 11, {"answerSets": [2, 1]}]],
+        [[1, 101, {"answerSets": [2, 1]}]],
     ),
     "assignment": (f"{{ assignment(id: 1) {{ {ANSWERS} }} }}", Role.CLIENT, "assignment", OF_1),
     "assignments": (
         f"{{ assignments {{ nodes {{ {ANSWERS} }} }} }}",
         Role.CAREGIVER,
         "assignments",
-        [[1, 11, {"answerSets": [2, 1]}]],
+        [[1, 101, {"answerSets": [2, 1]}]],
     ),
     "submissions": (
         "{ submissions { edges { node { answers { answer } } } } }",
         Role.CAREGIVER,
         "submissions",
-        [[1, 11, {"answerSets": [2, 1]}]],
+        [[1, 101, {"answerSets": [2, 1]}]],
     ),
     "node": (NODE, Role.CAREGIVER, "answerSet", OF_1),
     "nodes": (NODES, Role.CAREGIVER, "assignment", OF_1),
@@ -56,9 +56,9 @@ WINDOW = {"startDate": START, "endDate": "2026-12-08T09:00:00Z"}
 CHANGES: dict[str, tuple[Role, dict[str, Any], str, list[Any], str, list[Any]]] = {
     "createSession": (
         Role.CAREGIVER,
-        {"clientId": 11, "title": "Anew", "startDate": START},
+        {"clientId": 101, "title": "Anew", "startDate": START},
         f"sessions {{ client {{ {SCORES} }} }}",
-        [[1, 11, {"sessions": [6]}]],
+        [[1, 101, {"sessions": [6]}]],
         "session",
         OF_2,
     ),
@@ -66,7 +66,7 @@ CHANGES: dict[str, tuple[Role, dict[str, Any], str, list[Any], str, list[Any]]] 
         Role.CAREGIVER,
         {"sessionId": 1, "title": "Anew"},
         SESSION,
-        [[1, 11, {"sessions": [1]}]],
+        [[1, 101, {"sessions": [1]}]],
         "session",
         OF_1,
     ),
@@ -74,7 +74,7 @@ CHANGES: dict[str, tuple[Role, dict[str, Any], str, list[Any], str, list[Any]]] 
         Role.CAREGIVER,
         {"sessionId": 1},
         SESSION,
-        [[1, 11, {"sessions": [1]}]],
+        [[1, 101, {"sessions": [1]}]],
         "session",
         OF_1,
     ),
@@ -82,7 +82,7 @@ CHANGES: dict[str, tuple[Role, dict[str, Any], str, list[Any], str, list[Any]]] 
         Role.CAREGIVER,
         {"sessionId": 1, "bookIds": [1, 2], **WINDOW},
         f"assignments {{ client {{ {SCORES} }} }}",
-        [[1, 11, {"assignments": [6, 7]}]],
+        [[1, 101, {"assignments": [6, 7]}]],
         "assignment",
         OF_2,
     ),
@@ -90,7 +90,7 @@ CHANGES: dict[str, tuple[Role, dict[str, Any], str, list[Any], str, list[Any]]] 
         Role.CAREGIVER,
         {"assignmentId": 2, "endDate": "2027-12-08T09:00:00Z"},
         f"assignment {{ client {{ {SCORES} }} }}",
-        [[1, 11, {"assignments": [2]}]],
+        [[1, 101, {"assignments": [2]}]],
         "assignment",
         OF_2,
     ),
@@ -98,7 +98,7 @@ CHANGES: dict[str, tuple[Role, dict[str, Any], str, list[Any], str, list[Any]]] 
         Role.CAREGIVER,
         {"assignmentId": 2},
         SESSION,
-        [[1, 11, {"assignments": [2]}]],
+        [[1, 101, {"assignments": [2]}]],
         "session",
         OF_1,
     ),
@@ -106,7 +106,7 @@ CHANGES: dict[str, tuple[Role, dict[str, Any], str, list[Any], str, list[Any]]] 
         Role.CAREGIVER,
         {"assignmentId": 2, "remindDates": []},
         f"assignment {{ client {{ {SCORES} }} }}",
-        [[1, 11, {"assignments": [2]}]],
+        [[1, 101, {"assignments": [2]}]],
         "assignment",
         OF_2,
     ),
@@ -114,7 +114,7 @@ CHANGES: dict[str, tuple[Role, dict[str, Any], str, list[Any], str, list[Any]]] 
         Role.CAREGIVER,
         {"assignmentId": 1},
         ASSIGNMENT,
-        [[1, 11, {"assignments": [1]}]],
+        [[1, 101, {"assignments": [1]}]],
         "assignment",
         OF_1,
     ),
@@ -122,7 +122,7 @@ CHANGES: dict[str, tuple[Role, dict[str, Any], str, list[Any], str, list[Any]]] 
         Role.CAREGIVER,
         {"answerSetId": 1, "text": "Thank you."},
         "feedback { answerSet { answers { answer } } }",
-        [[1, 11, {"assignments": [1]}]],
+        [[1, 101, {"assignments": [1]}]],
         "feedback",
         OF_1,
     ),
@@ -130,16 +130,16 @@ CHANGES: dict[str, tuple[Role, dict[str, Any], str, list[Any], str, list[Any]]] 
         Role.CLIENT,
         {"assignmentId": 2, "revision": 0, "answers": []},
         "draft { answers { answer } }",
-        [[1, 11, {"drafts": [4]}]],
+        [[1, 101, {"drafts": [4]}]],
         "answerSet",
-        [[1, 11, {"drafts": [4]}]],
+        [[1, 101, {"drafts": [4]}]],
     ),
     "submitAnswers": (
         Role.CLIENT,
         {"assignmentId": 2, "revision": 0, "answers": [{"questionId": 2, "answer": "Well"}]},
         "answerSet { answers { answer } }",
-        [[1, 11, {"assignments": [2]}]],
+        [[1, 101, {"assignments": [2]}]],
         "answerSet",
-        [[1, 11, {"answerSets": [4]}]],
+        [[1, 101, {"answerSets": [4]}]],
     ),
 }

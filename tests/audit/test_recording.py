@@ -118,7 +118,7 @@ def test_requests_of_the_legacy_paths_are_recorded(gateway: Gateway) -> None:
     assert audit_rows(gateway.settings.database) == [
         ("CAREGIVER", 1, "LEGACY", "assignment", "DONE", OF_1, "one"),
         ("CAREGIVER", 1, "LEGACY", "assignments", "DONE", OF_1, "several"),
-        ("CAREGIVER", 1, "LEGACY", "assignHomework", "DONE", [[1, 11, {"assignments": [6, 7]}]], "put"),
+        ("CAREGIVER", 1, "LEGACY", "assignHomework", "DONE", [[1, 101, {"assignments": [6, 7]}]], "put"),
     ]
 
 
@@ -127,7 +127,7 @@ def test_a_record_contains_only_the_answer_sets_of_the_viewer(gateway: Gateway) 
     gateway.as_client(2).data(f"{{ assignments {{ nodes {{ {ANSWERS} }} }} }}")
 
     assert audited(gateway.settings.database) == [
-        ("CLIENT", 12, "assignments", "DONE", [[2, 12, {"answerSets": [3]}]])
+        ("CLIENT", 102, "assignments", "DONE", [[2, 102, {"answerSets": [3]}]])
     ]
 
 
@@ -172,7 +172,7 @@ def test_a_data_export_is_recorded_by_relationship(gateway: Gateway) -> None:
     gateway.as_client(2).data("{ ownData }")
 
     assert audited(gateway.settings.database) == [
-        ("CLIENT", 12, "ownData", "DONE", [[1, 12, {}], [2, 12, {}]])
+        ("CLIENT", 102, "ownData", "DONE", [[1, 102, {}], [2, 102, {}]])
     ]
 
 
@@ -191,13 +191,13 @@ def test_answers_that_a_subscription_sends_with_a_reminder_are_recorded(database
 
     async def read() -> None:
         db = await open_database(database_url)
-        viewer = Viewer(Role.CLIENT, 11)
+        viewer = Viewer(Role.CLIENT, 101)
         ctx = Context(viewer, db, NOW, "request", "UTC", recorder=AuditRecorder(db))
         assert await get_my_reminders(ctx, [1], Selection(frozenset(), (Link("assignment", ANSWERS_OF_IT),)))
         await db.close()
 
     asyncio.run(read())
-    assert audited(database_url) == [("CLIENT", 11, "reminder", "DONE", OF_1)]
+    assert audited(database_url) == [("CLIENT", 101, "reminder", "DONE", OF_1)]
 
 
 @pytest.mark.once_on_postgresql
@@ -286,9 +286,9 @@ def test_a_rejected_submission_is_recorded_with_the_code_of_its_first_wrong_answ
 
     assert codes == [["NOT_FOUND"], ["INCOMPLETE"], ["UNREADABLE"]]
     assert audited(gateway.settings.database) == [
-        ("CLIENT", 11, "submitAnswers", "NOT_FOUND", []),
-        ("CLIENT", 11, "submitAnswers", "INCOMPLETE", []),
-        ("CLIENT", 11, "submitAnswers", "UNREADABLE", []),
+        ("CLIENT", 101, "submitAnswers", "NOT_FOUND", []),
+        ("CLIENT", 101, "submitAnswers", "INCOMPLETE", []),
+        ("CLIENT", 101, "submitAnswers", "UNREADABLE", []),
     ]
 
 
@@ -299,7 +299,7 @@ def test_every_save_of_a_draft_is_recorded_with_its_id(gateway: Gateway) -> None
         given = {"assignmentId": 2, "answers": [], "revision": revision, "autoSave": revision == 1}
         assert gateway.as_client(1).data(save, to=given) == {"saveAnswers": {"userErrors": []}}
 
-    row = ("CLIENT", 11, "saveAnswers", "DONE", [[1, 11, {"drafts": [4]}]])
+    row = ("CLIENT", 101, "saveAnswers", "DONE", [[1, 101, {"drafts": [4]}]])
     assert audited(gateway.settings.database) == [row] * 3
 
 
@@ -313,8 +313,8 @@ def test_a_new_start_of_a_session_is_recorded_with_the_homework_that_it_moves(ga
     gateway.as_caregiver(1).data(update, to={"sessionId": 2, "title": "In winter"})
 
     assert audited(gateway.settings.database) == [
-        ("CAREGIVER", 1, "updateSession", "DONE", [[1, 11, {"sessions": [2], "assignments": [6, 7]}]]),
-        ("CAREGIVER", 1, "updateSession", "DONE", [[1, 11, {"sessions": [2]}]]),
+        ("CAREGIVER", 1, "updateSession", "DONE", [[1, 101, {"sessions": [2], "assignments": [6, 7]}]]),
+        ("CAREGIVER", 1, "updateSession", "DONE", [[1, 101, {"sessions": [2]}]]),
     ]
 
 
@@ -377,7 +377,7 @@ def test_reopening_again_with_the_same_key_records_the_read_again(gateway: Gatew
     assert answers[1].text == answers[0].text
     assert answers[1].headers["idempotency-replayed"] == "true"
     assert audited(gateway.settings.database) == [
-        ("CAREGIVER", 1, "reopenAssignment", "DONE", [[1, 11, {"assignments": [1]}]]),
+        ("CAREGIVER", 1, "reopenAssignment", "DONE", [[1, 101, {"assignments": [1]}]]),
         ("CAREGIVER", 1, "assignment", "DONE", OF_1),
         ("CAREGIVER", 1, "assignment", "DONE", OF_1),
     ]

@@ -110,7 +110,7 @@ SETS = Selection(frozenset({"id"}), (Link("answer_sets", IDS), IN_PAGES))
 
 
 @starting_with(a_world_with_other_clients)
-@pytest.mark.parametrize("access", [AccessScope(NOW, caregiver=1), AccessScope(NOW, client=11)], ids=VIEWERS)
+@pytest.mark.parametrize("access", [AccessScope(NOW, caregiver=1), AccessScope(NOW, client=101)], ids=VIEWERS)
 def test_a_row_of_another_client_is_not_read_below_a_wrong_parent(
     database_url: str, access: AccessScope
 ) -> None:
@@ -125,7 +125,7 @@ def test_a_row_of_another_client_is_not_read_below_a_wrong_parent(
 
 
 @starting_with(a_world_with_other_clients)
-@pytest.mark.parametrize("access", [AccessScope(NOW, caregiver=1), AccessScope(NOW, client=11)], ids=VIEWERS)
+@pytest.mark.parametrize("access", [AccessScope(NOW, caregiver=1), AccessScope(NOW, client=101)], ids=VIEWERS)
 def test_a_row_of_another_client_is_not_read_through_a_wrong_link(
     database_url: str, access: AccessScope
 ) -> None:
@@ -139,7 +139,7 @@ def test_a_row_of_another_client_is_not_read_through_a_wrong_link(
 
 @pytest.mark.parametrize(
     ("access", "drafts"),
-    [(AccessScope(NOW, caregiver=1), []), (AccessScope(NOW, client=11), [9])],
+    [(AccessScope(NOW, caregiver=1), []), (AccessScope(NOW, client=101), [9])],
     ids=VIEWERS,
 )
 def test_only_the_client_reads_a_page_of_drafts(

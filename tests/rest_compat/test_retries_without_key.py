@@ -228,7 +228,7 @@ def test_a_retry_is_rejected_like_a_first_request(world: Gateway) -> None:
 
 DRAFT = (
     "INSERT INTO answer_set (id, caregiver_id, client_id, assignment_id, save_type, attempt, revision)"
-    " VALUES (99, 1, 11, 7, '{}', 1, 1)"
+    " VALUES (99, 1, 101, 7, '{}', 1, 1)"
 )
 TOUCHED = {
     "withdrawn": "UPDATE assignment SET withdraw_date = assign_date WHERE id = 7",
@@ -243,7 +243,7 @@ TOUCHED = {
     "no reminder": "DELETE FROM reminder WHERE assignment_id = 7",
     "one reminder more": (
         "INSERT INTO reminder (caregiver_id, client_id, assignment_id, remind_date, state)"
-        " VALUES (1, 11, 7, '2026-11-24T09:00:00.000000Z', 'SCHEDULED')"
+        " VALUES (1, 101, 7, '2026-11-24T09:00:00.000000Z', 'SCHEDULED')"
     ),
 }
 

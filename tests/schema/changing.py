@@ -32,7 +32,7 @@ Refusal = tuple[dict[str, Any], str, str, str]
 
 
 def a_world_to_change() -> list[Record]:
-    """`a_world_with_other_clients`, and of caregiver 1 with client 11: assignment 6 (pending) in session 3
+    """`a_world_with_other_clients`, and of caregiver 1 with client 101: assignment 6 (pending) in session 3
     (closed), 7 (pending) in session 2 (to come), 8 (reopened) in session 1, with answer set 4 of its first
     attempt; assignment 9 (pending) of caregiver 2. Book 4 is retired, client 3 has no caregiver yet."""
     return [

@@ -101,16 +101,16 @@ def test_assigned_homework_is_returned_and_stored_completely(world: Gateway) -> 
         }
     }
     assert stored(world, Event, "kind", "caregiver_id", "client_id", "session_id", "assignment_id") == [
-        ("ASSIGNED", 1, 11, 1, 6),
-        ("ASSIGNED", 1, 11, 1, 7),
+        ("ASSIGNED", 1, 101, 1, 6),
+        ("ASSIGNED", 1, 101, 1, 7),
     ]
     assert stored(world, Assignment, "id", "caregiver_id", "client_id", "session_id", "book_id")[5:] == [
-        (6, 1, 11, 1, 3),
-        (7, 1, 11, 1, 1),
+        (6, 1, 101, 1, 3),
+        (7, 1, 101, 1, 1),
     ]
     assert stored(world, Assignment, "attempt")[5:] == [(1,), (1,)]
     assert stored(world, Reminder, "caregiver_id", "client_id", "assignment_id")[1:] == [
-        (1, 11, number) for number in (6, 6, 6, 7, 7, 7)
+        (1, 101, number) for number in (6, 6, 6, 7, 7, 7)
     ]
     assert run_read(world.settings.database, differences()) == []
 

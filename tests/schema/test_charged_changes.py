@@ -35,7 +35,7 @@ UPDATE = "mutation($input: UpdateSessionInput!) { updateSession(input: $input) {
 CREATE = "mutation($input: CreateSessionInput!) { createSession(input: $input) { userErrors { code } } }"
 ASSIGN = "mutation($input: AssignHomeworkInput!) { assignHomework(input: $input) { userErrors { code } } }"
 REMIND = "mutation($input: SetRemindersInput!) { setReminders(input: $input) { userErrors { code } } }"
-NEW = {"clientId": "11", "title": "Weekly", "startDate": "2026-11-21T09:00:00Z"}
+NEW = {"clientId": "101", "title": "Weekly", "startDate": "2026-11-21T09:00:00Z"}
 DAILY = {"bookIds": ["3"], "startDate": "2026-11-22T08:00:00Z", "endDate": "2026-11-23T20:00:00Z"}
 
 # Who makes the change, the mutation, its input, and the KiB that it stores.

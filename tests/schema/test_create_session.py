@@ -92,7 +92,7 @@ def test_a_session_is_created_for_a_new_client(world: Gateway) -> None:
 
 
 @pytest.mark.once_on_postgresql
-@pytest.mark.parametrize("client", ["2", global_id("Client", 2)], ids=["its number", "its global id"])
+@pytest.mark.parametrize("client", ["102", global_id("Client", 102)], ids=["its number", "its global id"])
 def test_a_session_is_created_for_a_client_of_the_caregiver(world: Gateway, client: str) -> None:
     before = stored(world)
 
@@ -101,7 +101,7 @@ def test_a_session_is_created_for_a_client_of_the_caregiver(world: Gateway, clie
     assert session == {"legacyId": "6", "client": {"opptId": "OPPT-2"}}
     after = stored(world)
     assert after["relationship"] == before["relationship"]
-    assert added_events(before, after) == [("SESSION_CREATED", "CAREGIVER", 1, 2, 6, None, NOW)]
+    assert added_events(before, after) == [("SESSION_CREATED", "CAREGIVER", 1, 102, 6, None, NOW)]
 
 
 @pytest.mark.once_on_postgresql
@@ -250,6 +250,6 @@ def test_caregiver_and_client_see_the_new_session_on_both_contracts(world: Gatew
     assert [(row["id"], row["sessionId"], row["clientId"]) for row in page] == [
         (11, 6, 3),
         (10, 6, 3),
-        (7, 2, 11),
+        (7, 2, 101),
     ]
     assert world.as_caregiver(2).data(query)["sessions"] == {"nodes": [{"legacyId": "5"}]}

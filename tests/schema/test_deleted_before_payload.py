@@ -38,7 +38,7 @@ REMIND = """mutation($input: SetRemindersInput!) { setReminders(input: $input) {
 
 
 async def sending(db: Database, number: int) -> Any:
-    return await submit_answers(as_client(db), Answers(number, (GivenAnswer(REMARK, "x"),), revision=1))
+    return await submit_answers(as_client(db, 101), Answers(number, (GivenAnswer(REMARK, "x"),), revision=1))
 
 
 # The mutation and its assignment; the change before the payload is read; the payload and the events.

@@ -19,7 +19,7 @@ from tests.schema.worlds import global_id
 EXTENDED = "assignment { legacyId startDate endDate status attempt lateness { state seconds } }"
 ON_TIME = {"lateness": {"state": "ON_TIME", "seconds": 0}}
 REMINDED = "assignment { legacyId reminders { remindDate state } }"
-EVENT = ("CAREGIVER", 1, 11, 1)
+EVENT = ("CAREGIVER", 1, 101, 1)
 
 
 @pytest.fixture
@@ -94,7 +94,7 @@ def test_an_assignment_is_extended(
     after = stored(world)
     ((table, rows),) = changed(before, after).items()
     assert (table, list(rows), list(rows[number])) == ("assignment", [number], ["end_date"])
-    assert added_events(before, after) == [("EXTENDED", "CAREGIVER", 1, 11, session, number, NOW)]
+    assert added_events(before, after) == [("EXTENDED", "CAREGIVER", 1, 101, session, number, NOW)]
     assert world.as_client(1).data(f"{{ assignment(id: {number}) {{ endDate }} }}") == {
         "assignment": {"endDate": end}
     }
@@ -219,7 +219,7 @@ def test_reminders_can_be_set_in_a_future_session(world: Gateway) -> None:
     )
 
     assert response == {"assignment": {"legacyId": "7", "reminders": [scheduled("2026-11-26T09:00:00Z")]}}
-    assert added_events(before, stored(world)) == [("REMINDERS_SET", "CAREGIVER", 1, 11, 2, 7, NOW)]
+    assert added_events(before, stored(world)) == [("REMINDERS_SET", "CAREGIVER", 1, 101, 2, 7, NOW)]
 
 
 @pytest.mark.sqlite_only

@@ -84,14 +84,14 @@ def test_feedback_is_given_edited_and_its_score_removed(world: Gateway) -> None:
     (row,) = added(before, after, "feedback")
     assert row == {
         "caregiver_id": 1,
-        "client_id": 11,
+        "client_id": 101,
         "assignment_id": TEST,
         "answer_set_id": 12,
         "text": longest,
         "score": None,
         "submit_date": NOW,
     }
-    assert events_since(world, before) == [("FEEDBACK_GIVEN", "CAREGIVER", 1, 11, 1, TEST)] * 5
+    assert events_since(world, before) == [("FEEDBACK_GIVEN", "CAREGIVER", 1, 101, 1, TEST)] * 5
     untouched = ("reminder", "session")
     assert {name: after[name] for name in untouched} == {name: before[name] for name in untouched}
 
@@ -226,4 +226,4 @@ def test_the_change_does_not_depend_on_the_selection(world: Gateway) -> None:
 
     world.as_caregiver(1).data(query, input={"answerSetId": "8", "text": "x"})
 
-    assert events_since(world, before) == [("FEEDBACK_GIVEN", "CAREGIVER", 1, 11, 1, SUBMITTED)]
+    assert events_since(world, before) == [("FEEDBACK_GIVEN", "CAREGIVER", 1, 101, 1, SUBMITTED)]

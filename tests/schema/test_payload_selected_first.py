@@ -25,7 +25,7 @@ OF_CAREGIVERS: dict[str, tuple[dict[str, Any], dict[str, str]]] = {
     "assignHomework": ({"sessionId": "1", "bookIds": ["1"], **WINDOW}, {"assignments": ASSIGNMENT}),
     "closeSession": ({"sessionId": "1"}, {"session": SESSION}),
     "createSession": (
-        {"clientId": "11", "title": "x", "startDate": WINDOW["startDate"]},
+        {"clientId": "101", "title": "x", "startDate": WINDOW["startDate"]},
         {"sessions": SESSION},
     ),
     "extendAssignment": ({**ASSIGNED, "endDate": "2027-01-01T00:00:00Z"}, {"assignment": ASSIGNMENT}),

@@ -62,7 +62,7 @@ def test_reopening_makes_an_assignment_pending_and_keeps_its_history(world: Gate
     after = stored(world)
     kept = ("answer_set", "feedback", "reminder", "delivery")
     assert {name: after[name] for name in kept} == {name: before[name] for name in kept}
-    assert events_since(world, before) == [("REOPENED", "CAREGIVER", 1, 11, 1, TEST)]
+    assert events_since(world, before) == [("REOPENED", "CAREGIVER", 1, 101, 1, TEST)]
 
 
 def test_a_second_attempt_is_submitted_beside_the_first(world: Gateway) -> None:
@@ -172,7 +172,7 @@ def test_an_assignment_can_be_reopened_repeatedly(world: Gateway) -> None:
         sent = submit(client, SUBMITTED_TWICE, {REMARK: str(attempt)})
         assert sent["answerSet"]["attempt"] == attempt
 
-    about = (1, 11, 1, SUBMITTED_TWICE)
+    about = (1, 101, 1, SUBMITTED_TWICE)
     assert (
         events_since(world, before)
         == [

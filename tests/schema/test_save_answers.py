@@ -81,7 +81,7 @@ def test_a_saved_draft_replaces_the_previous_one(world: Gateway) -> None:
     after = stored(world)
     [draft] = added(before, after, "answer_set")
     assert draft["answers"] == [[number, TEXTS[number], answer] for number, answer in later.items()]
-    saved = ("DRAFT_SAVED", "CLIENT", 1, 11, 1, TEST)
+    saved = ("DRAFT_SAVED", "CLIENT", 1, 101, 1, TEST)
     assert events_since(world, before) == [saved, saved]
     others = ("session", "assignment", "reminder", "feedback")
     assert {name: after[name] for name in others} == {name: before[name] for name in others}

@@ -86,7 +86,7 @@ def test_answers_of_every_kind_are_submitted_and_scored(world: Gateway) -> None:
     assert added(before, after, "answer_set") == [
         {
             "caregiver_id": 1,
-            "client_id": 11,
+            "client_id": 101,
             "assignment_id": TEST,
             "save_type": "FINAL",
             "attempt": 1,
@@ -100,7 +100,7 @@ def test_answers_of_every_kind_are_submitted_and_scored(world: Gateway) -> None:
             ],
         }
     ]
-    assert events_since(world, before) == [("SUBMITTED", "CLIENT", 1, 11, 1, TEST)]
+    assert events_since(world, before) == [("SUBMITTED", "CLIENT", 1, 101, 1, TEST)]
     assert [row for row in after["assignment"] if row["id"] != TEST] == [
         row for row in before["assignment"] if row["id"] != TEST
     ]
@@ -209,7 +209,7 @@ def test_the_last_score_of_a_session_is_that_of_no_pending_or_withdrawn_assignme
         "pendingAssignmentCount": 4,
         "lastAssignmentScore": THEIR_SCORE,
     }
-    assert events_since(world, before) == [("SUBMITTED", "CLIENT", 1, 11, 1, TEST)]
+    assert events_since(world, before) == [("SUBMITTED", "CLIENT", 1, 101, 1, TEST)]
 
 
 @pytest.mark.sqlite_only
@@ -222,7 +222,7 @@ def test_a_late_submission_is_accepted_and_marked(world: Gateway) -> None:
     assert response["assignment"]["lateness"] == {"state": "LATE", "seconds": 3600}
     assert response["assignment"]["reminders"] == [{"state": "SKIPPED"}]
     assert (response["assignment"]["score"], response["answerSet"]["score"]) == (0, None)
-    assert events_since(world, before) == [("SUBMITTED", "CLIENT", 1, 11, 1, LATE)]
+    assert events_since(world, before) == [("SUBMITTED", "CLIENT", 1, 101, 1, LATE)]
 
 
 @pytest.mark.once_on_postgresql
@@ -268,7 +268,7 @@ def test_the_change_does_not_depend_on_the_selection(world: Gateway, selected: s
 
     world.as_client(1).data(query, input=to_answer(TEST, FITTING))
 
-    assert events_since(world, before) == [("SUBMITTED", "CLIENT", 1, 11, 1, TEST)]
+    assert events_since(world, before) == [("SUBMITTED", "CLIENT", 1, 101, 1, TEST)]
 
 
 def test_two_submissions_in_one_request_run_in_order(world: Gateway) -> None:

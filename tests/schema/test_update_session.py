@@ -93,7 +93,7 @@ def test_a_future_session_is_updated(
         by = written["start_date"] - (NOW + 3 * DAY)
         moved = {"assignment": {7: {"start_date": NOW + 4 * DAY + by, "end_date": NOW + 9 * DAY + by}}}
     assert changed(before, after) == {"session": {2: written}} | moved
-    assert added_events(before, after) == [("SESSION_UPDATED", "CAREGIVER", 1, 11, 2, None, NOW)]
+    assert added_events(before, after) == [("SESSION_UPDATED", "CAREGIVER", 1, 101, 2, None, NOW)]
 
 
 WITH_HOMEWORK = {
@@ -223,7 +223,7 @@ def test_the_title_of_a_running_session_can_be_changed(world: Gateway) -> None:
     assert response == {"session": {"title": "Another", "runningStatus": "RUNNING"}}
     after = stored(world)
     assert changed(before, after) == {"session": {1: {"title": "Another"}}}
-    assert added_events(before, after) == [("SESSION_UPDATED", "CAREGIVER", 1, 11, 1, None, NOW)]
+    assert added_events(before, after) == [("SESSION_UPDATED", "CAREGIVER", 1, 101, 1, None, NOW)]
     (listed_session,) = world.as_client(1).get(f"{SESSIONS}?time-state=RUNNING").json()["content"]
     assert listed_session["title"] == "Another"
 
@@ -277,7 +277,7 @@ def test_closing_a_session_completes_it_and_skips_its_reminders(world: Gateway) 
         },
     }
     assert len(changed(before, after)["reminder"]) == 3
-    assert added_events(before, after) == [("SESSION_CLOSED", "CAREGIVER", 1, 11, 1, None, NOW)]
+    assert added_events(before, after) == [("SESSION_CLOSED", "CAREGIVER", 1, 101, 1, None, NOW)]
     assert after["answer_set"] == before["answer_set"]
 
 
@@ -289,7 +289,7 @@ def test_a_session_may_be_closed_before_it_starts(world: Gateway) -> None:
 
     closed = {"closeDate": "2026-11-21T09:00:00Z", "isClosed": True, "runningStatus": "COMPLETED"}
     assert response == {"session": TO_COME | closed}
-    assert added_events(before, stored(world)) == [("SESSION_CLOSED", "CAREGIVER", 1, 11, 2, None, NOW)]
+    assert added_events(before, stored(world)) == [("SESSION_CLOSED", "CAREGIVER", 1, 101, 2, None, NOW)]
 
 
 @pytest.mark.sqlite_only

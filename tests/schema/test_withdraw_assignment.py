@@ -161,7 +161,7 @@ def test_a_withdrawn_assignment_is_kept_and_its_event_stored(world: Gateway) -> 
         "reminder": {each: {"state": "SKIPPED"} for each in scheduled(before, number)},
     }
     assert len(scheduled(before, number)) == 2
-    assert added_events(before, after) == [("WITHDRAWN", "CAREGIVER", 1, 11, 1, number, NOW)]
+    assert added_events(before, after) == [("WITHDRAWN", "CAREGIVER", 1, 101, 1, number, NOW)]
     trail = [row["kind"] for row in after["event"] if row["assignment_id"] == number]
     assert trail == ["ASSIGNED", "REMINDERS_SET", "WITHDRAWN"]
 
