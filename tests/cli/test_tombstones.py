@@ -382,12 +382,15 @@ def test_a_list_that_is_applied_again_cleans_the_database_file(
     assert (b"Geheim" in before, b"Geheim" in path.read_bytes()) == (True, False)
 
 
+OF_CAREGIVER_7 = f"caregiver\t7\tdisabled\t{NOW_TEXT}\n"
+
+
 @pytest.mark.parametrize(
     ("role", "tombstones"),
     [
         (("client", "--oppt-id", "O-1"), "2\n1\n"),
-        (("client", "--oppt-id", "O-1"), f"client\t2\tdisabled\t{NOW_TEXT}\n1\n"),
-        (("caregiver", "--position", "P"), f"caregiver\t2\tenabled\t{NOW_TEXT}\n"),
+        (("client", "--oppt-id", "O-1"), f"client\t2\tdisabled\t{NOW_TEXT}\n1\n{OF_CAREGIVER_7}"),
+        (("caregiver", "--position", "P"), f"caregiver\t2\tenabled\t{NOW_TEXT}\n9\n"),
     ],
     ids=["erased", "disabled", "enabled"],
 )
