@@ -119,12 +119,12 @@ def many_sessions(sessions: int) -> list[Record]:
     caregivers; client 2 has one beside each."""
     world = [*people(), *catalogue()]
     for number in range(1, sessions + 1):
-        caregiver = 1 + number % 2
+        caregiver, own, other = 1 + number % 2, 3 * number, 3 * number + 1
         world += [
-            a_session(number, caregiver, startDate=NOW - number * DAY),
-            a_session(1000 + number, caregiver, client=2),
-            an_assignment(number, number),
-            an_assignment(1000 + number, 1000 + number),
+            a_session(own, caregiver, startDate=NOW - number * DAY),
+            a_session(other, caregiver, client=2),
+            an_assignment(number, own),
+            an_assignment(1000 + number, other),
             an_answer_set(number, number, saveType="DRAFT", answers=[an_answer(number)]),
             an_answer_set(1000 + number, 1000 + number, saveType="DRAFT", answers=[an_answer(1000 + number)]),
         ]
@@ -142,7 +142,7 @@ def test_all_pages_of_sessions_are_exported(command: Command, settings: Settings
     exported_text = orjson.loads(exported(command, "--client", "client-1", "--format", "json"))
     rows = table_of(exported(command, "--client", "client-1", "--format", "csv"))
 
-    expected = [(number, f"Number {number}") for number in range(1, sessions + 1)]
+    expected = [(3 * number, f"Number {number}") for number in range(1, sessions + 1)]
     assert [(one["id"], answer_of(one)) for one in exported_text["sessions"]] == expected
     assert [(int(row["sessionId"]), row["answer"]) for row in rows] == expected
 

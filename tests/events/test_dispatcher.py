@@ -163,6 +163,18 @@ def test_deliveries_that_cannot_be_processed_are_tried_again_after_a_pause(with_
     assert {state for _, state, _, _ in with_webhook.deliveries()} == {"WAITING"}
 
 
+@pytest.mark.sqlite_only
+def test_a_full_seal_is_followed_by_the_next(care: Care, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("app.db.audit.chain.MAX_SEALED", 2)
+
+    async def run() -> list[bool]:
+        async with open_care(care) as db:
+            await db.write(recording(records(3)))
+            return [await seal_some(db, NOW) for _ in range(2)]
+
+    assert asyncio.run(run()) == [True, False]
+
+
 HOURLY = 3600 * PATIENCE
 
 
