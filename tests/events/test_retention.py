@@ -177,6 +177,7 @@ def test_more_events_than_one_batch_are_removed(care: Care) -> None:
     )
     add_event(care, OLD, handed=False)
 
+    assert removed(care, is_dry_run=True) == {"deliveries": 6**4 // 2, "events": 6**4 // 2}
     assert removed(care) == {"deliveries": 6**4 // 2, "events": 6**4}
     assert (events(care), care.deliveries()) == ([6**4 + 1], [])
     assert care.rows("SELECT last_event_id FROM event_removal") == [(6**4,)]
@@ -201,6 +202,7 @@ def test_dead_deliveries_and_their_events_are_removed(care: Care) -> None:
 def test_more_dead_deliveries_than_one_search_finds_are_removed_with_their_events(care: Care) -> None:
     add_dead_deliveries(care, 1, SEARCH_LIMIT + 1)
 
+    assert removed(care, is_dry_run=True) == {"deliveries": SEARCH_LIMIT + 1}
     assert removed(care) == {"deliveries": SEARCH_LIMIT + 1, "events": SEARCH_LIMIT + 1}
     assert (care.deliveries(), events(care)) == ([], [])
 
@@ -257,6 +259,25 @@ def test_unusable_drafts_are_removed_with_an_audit_record(care: Care, closing: s
         ("OPERATOR", "retention drafts", '[[1,1,{"drafts":[51,54]}],[1,2,{"drafts":[53]}]]'),
         ("OPERATOR", "retention drafts", '[[2,2,{"drafts":[52]}]]'),
     ]
+
+
+def test_more_drafts_than_one_search_finds_are_removed(care: Care) -> None:
+    last = 100 + SEARCH_LIMIT
+    columns = "caregiver_id, client_id, session_id, book_id, assign_date, start_date, status, attempt, score"
+    new = f"n.id, {columns}, feedback_status, '{moment_as_text(OLD)}'"
+    care.rows(
+        f"WITH RECURSIVE n (id) AS (SELECT 100 UNION ALL SELECT id + 1 FROM n WHERE id < {last})"
+        f" INSERT INTO assignment (id, {columns}, feedback_status, withdraw_date)"
+        f" SELECT {new} FROM n, assignment WHERE assignment.id = 4"
+    )
+    care.rows(
+        "INSERT INTO answer_set (caregiver_id, client_id, assignment_id, save_type, attempt, revision, answers)"
+        " SELECT caregiver_id, client_id, id, 'DRAFT', 1, 1, '[]' FROM assignment WHERE id >= 100"
+    )
+
+    assert removed(care, is_dry_run=True) == {"drafts": SEARCH_LIMIT + 1}
+    assert removed(care) == {"drafts": SEARCH_LIMIT + 1}
+    assert drafts(care) == []
 
 
 @pytest.mark.sqlite_only
