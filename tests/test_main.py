@@ -24,7 +24,7 @@ from app.server.admission import AdmissionControl
 from app.settings import Environment, Settings, SettingsError
 from app.telemetry import counters
 from tests import keys
-from tests.callers import Gateway, opened, run_write
+from tests.callers import Gateway, load, opened, run_write
 from tests.factories import NOW, a_caregiver
 from tests.fault_injection import Hanging
 from tests.postgres import drop_database
@@ -267,6 +267,24 @@ def test_each_setting_reaches_the_part_that_it_limits(settings: Settings) -> Non
         assert (authenticator.identifier_limiter, authenticator.recorder) == (None, None)
     with pytest.raises(SettingsError, match="CARE_AUDIT=off is for development only"):
         create_app(unlimited.model_copy(update={"env": Environment.PRODUCTION}))
+
+
+@pytest.mark.sqlite_only
+def test_each_contract_has_its_own_limit_of_a_body(settings: Settings) -> None:
+    load(settings.database, [a_caregiver(3)])
+    limits = {"graphql_body_limit": 70_000, "legacy_body_limit": 80_000}
+    changed = settings.model_copy(update=limits)
+    json = {"content-type": "application/json"}
+    with opened(create_app(changed)) as client:
+        caregiver = Gateway(client, changed).as_caregiver(3)
+
+        found = [
+            caregiver.request(method, path, content=b" " * length, headers=json).status_code
+            for method, path, limit in (("POST", "/graphql", 70_000), ("PUT", ASSIGNMENTS, 80_000))
+            for length in (limit, limit + 1)
+        ]
+
+    assert found == [400, 413, 404, 413]
 
 
 @pytest.mark.sqlite_only

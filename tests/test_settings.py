@@ -208,6 +208,7 @@ INVALID = [
     ("CARE_CORS_ORIGINS", "https://*.example.test", ANY_ORIGIN),
     ("CARE_CORS_ORIGINS", "https://a.test;https://b.test", ORIGINS),
     ("CARE_CORS_ORIGINS", "https://a.test https://B.test", ORIGINS),
+    ("CARE_CORS_ORIGINS", "https://A.test https://b.test", ORIGINS),
     ("CARE_CORS_ORIGINS", "https://a.test/", ORIGINS),
     ("CARE_CORS_ORIGINS", "https://a.test:443", ORIGINS),
     ("CARE_CORS_ORIGINS", "http://a.test:80", ORIGINS),

@@ -258,6 +258,10 @@ def test_a_response_with_errors_is_not_replayed(world: Gateway) -> None:
     assert response.status_code == 503
     assert [error["extensions"]["code"] for error in response.json()["errors"]] == ["OUTCOME_UNKNOWN"]
     assert keys(world) == [("CAREGIVER", 1, "graphql", KEY, "[6]", None)]
+    with before_database_calls(world, reads=[nothing, nothing, failure]):
+        again_lost = assign(world)
+    assert (again_lost.status_code, again_lost.headers["retry-after"]) == (503, "1")
+    assert REPLAYED in again_lost.headers.items()
     repeated = assign(world)
     assert is_assigned(repeated)
     assert REPLAYED in repeated.headers.items()
