@@ -43,12 +43,15 @@ WRITTEN = (
 
 def drafts() -> list[Line]:
     """Sessions 1 to 5 of caregiver 1 with client 2; each has the assignment of its number. Assignments 1 to 3
-    have the draft of their number."""
+    have drafts 11 to 13."""
     given = [{"questionText": "How strongly?", "answer": "0"}]
     saved = {"saveType": "DRAFT", "revision": 1, "answers": given}
     homework = sessions_with_homework(SESSIONS + 2)
     with_client_2 = [each | {"clientId": 2} if each["kind"] == "session" else each for each in homework]
-    return [*with_client_2, *(an_answer_set(number, number, **saved) for number in range(1, SESSIONS + 1))]
+    return [
+        *with_client_2,
+        *(an_answer_set(10 + number, number, **saved) for number in range(1, SESSIONS + 1)),
+    ]
 
 
 pytestmark = [
@@ -142,9 +145,9 @@ def code_of(error: Any) -> Any:
 
 def test_it_writes_what_a_transaction_writes(database_url: str) -> None:
     [saved], sent = together(database_url, partial(save, assignment=1))
-    assert (saved, sent) == (1, ["FAST PATH"])
+    assert (saved, sent) == (11, ["FAST PATH"])
 
-    assert with_database(database_url, partial(save, assignment=2, note=without_fast_path)) == 2
+    assert with_database(database_url, partial(save, assignment=2, note=without_fast_path)) == 12
     sets, events, records = rows(database_url)
     (fast_set, careful_set), (fast_event, careful_event), (fast_record, careful_record) = (
         sets[:2],
@@ -156,7 +159,7 @@ def test_it_writes_what_a_transaction_writes(database_url: str) -> None:
     assert (fast_event[:2], fast_event[4:]) == (careful_event[:2], careful_event[4:])
     assert (fast_event[2:4], careful_event[2:4]) == ((1, 1), (2, 2))
     assert fast_record[:7] == careful_record[:7]
-    assert (fast_record[7], careful_record[7]) == ('[[1,2,{"drafts":[1]}]]', '[[1,2,{"drafts":[2]}]]')
+    assert (fast_record[7], careful_record[7]) == ('[[1,2,{"drafts":[11]}]]', '[[1,2,{"drafts":[12]}]]')
 
 
 def test_it_adds_a_first_draft_like_a_transaction(database_url: str) -> None:
@@ -188,7 +191,7 @@ def test_of_two_first_drafts_the_second_is_a_conflict(database_url: str) -> None
 @pytest.mark.parametrize(
     ("change", "code"),
     [
-        ("UPDATE answer_set SET assignment_id = 4 WHERE id = 3", "DRAFT_CONFLICT"),
+        ("UPDATE answer_set SET assignment_id = 4 WHERE id = 13", "DRAFT_CONFLICT"),
         ("UPDATE session SET is_closed = true WHERE id = 4", "NOT_RUNNING"),
         ("UPDATE assignment SET status = 'COMPLETE' WHERE id = 4", "WRONG_STATE"),
     ],
@@ -208,22 +211,22 @@ def test_several_callers_share_one_commit(database_url: str) -> None:
 
     found, sent = together(database_url, *work)
 
-    assert (found, sent) == ([1, 2, 3], ["FAST PATH"])
+    assert (found, sent) == ([11, 12, 13], ["FAST PATH"])
     assert [row[6] for row in rows(database_url)[0]] == [2, 2, 2]
 
 
 def test_of_two_saves_of_one_draft_the_second_is_a_conflict(database_url: str) -> None:
     found, _ = together(database_url, partial(save, answer="1"), partial(save, answer="3"))
 
-    assert [code_of(each) for each in found] == [1, "DRAFT_CONFLICT"]
+    assert [code_of(each) for each in found] == [11, "DRAFT_CONFLICT"]
     assert [row[6] for row in rows(database_url)[0]] == [2, 1, 1]
 
 
 @pytest.mark.parametrize(
     ("change", "code"),
     [
-        ("UPDATE answer_set SET revision = 7 WHERE id = 1", "DRAFT_CONFLICT"),
-        ("DELETE FROM answer_set WHERE id = 1", "DRAFT_CONFLICT"),
+        ("UPDATE answer_set SET revision = 7 WHERE id = 11", "DRAFT_CONFLICT"),
+        ("DELETE FROM answer_set WHERE id = 11", "DRAFT_CONFLICT"),
         ("UPDATE session SET is_closed = true WHERE id = 1", "NOT_RUNNING"),
         ("UPDATE assignment SET withdraw_date = now() WHERE id = 1", "NOT_FOUND"),
         ("UPDATE assignment SET status = 'COMPLETE' WHERE id = 1", "WRONG_STATE"),
@@ -244,7 +247,7 @@ def test_a_later_attempt_gets_its_own_number(database_url: str) -> None:
         database_url, save, meanwhile=("UPDATE assignment SET attempt = 2 WHERE id = 1",)
     )
 
-    assert (saved, sent) == (1, ["FAST PATH", "BEGIN;", "WITH", "COMMIT"])
+    assert (saved, sent) == (11, ["FAST PATH", "BEGIN;", "WITH", "COMMIT"])
     assert rows(database_url)[0][0][4:7] == ("DRAFT", 2, 2)
 
 
@@ -256,7 +259,7 @@ def test_another_transaction_that_has_locked_the_session_does_not_delay_a_batch(
     with locking(database_url, "SELECT * FROM session WHERE id = 1 FOR UPDATE"):
         [rejected, saved] = with_database(database_url, use)
 
-    assert (type(rejected), saved) == (DatabaseUnavailable, 2)
+    assert (type(rejected), saved) == (DatabaseUnavailable, 12)
     assert [row[6] for row in rows(database_url)[0]] == [1, 2, 1]
 
 
@@ -328,7 +331,7 @@ def test_a_repeated_save_returns_the_draft_and_the_first_of_a_draft_adds_it(data
 
     new, saved, again = with_database(database_url, use)
 
-    assert (saved, again) == (1, 1)
+    assert (saved, again) == (11, 11)
     drafts, events, _ = rows(database_url)
-    assert [(row[0], row[3], row[6]) for row in drafts] == [(1, 1, 2), (2, 2, 1), (3, 3, 1), (new, 4, 1)]
+    assert [(row[0], row[3], row[6]) for row in drafts] == [(11, 1, 2), (12, 2, 1), (13, 3, 1), (new, 4, 1)]
     assert [row[3] for row in events] == [4, 1]

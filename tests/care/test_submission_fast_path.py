@@ -115,9 +115,9 @@ def test_of_two_submissions_the_second_repeats_the_first_or_is_rejected(
 @pytest.mark.parametrize(
     ("change", "assignment", "code"),
     [
-        ("UPDATE answer_set SET revision = 7 WHERE id = 1", 1, "DRAFT_CONFLICT"),
-        ("DELETE FROM answer_set WHERE id = 1", 1, "DRAFT_CONFLICT"),
-        ("UPDATE answer_set SET assignment_id = 4 WHERE id = 3", 4, "DRAFT_CONFLICT"),
+        ("UPDATE answer_set SET revision = 7 WHERE id = 11", 1, "DRAFT_CONFLICT"),
+        ("DELETE FROM answer_set WHERE id = 11", 1, "DRAFT_CONFLICT"),
+        ("UPDATE answer_set SET assignment_id = 4 WHERE id = 13", 4, "DRAFT_CONFLICT"),
         ("UPDATE session SET is_closed = true WHERE id = 1", 1, "NOT_RUNNING"),
         ("UPDATE assignment SET withdraw_date = now() WHERE id = 1", 1, "NOT_FOUND"),
         ("UPDATE assignment SET status = 'COMPLETE' WHERE id = 1", 1, "WRONG_STATE"),
