@@ -37,9 +37,9 @@ def people_and_books() -> Iterator[Record]:
     yield a_caregiver(7, name="Dr. Ána Müller-李", position='Psychologist "CBT" / Ψ')
     yield a_client(3, name="Zoë Ünal 😀", opptId="OPPT-0003")
     yield from (a_caregiver(8), a_client(4))
-    yield from (a_module(1, name="Módulo uno"), a_module(2, name="Módulo dos"))
-    yield a_book(1, name="Sleep diary ☾")
-    yield a_book(2, name="Stimmung", moduleId=2, isTest=True)
+    yield from (a_module(31, name="Módulo uno"), a_module(32, name="Módulo dos"))
+    yield a_book(1, name="Sleep diary ☾", moduleId=31)
+    yield a_book(2, name="Stimmung", moduleId=32, isTest=True)
 
 
 def sessions() -> Iterator[Record]:
