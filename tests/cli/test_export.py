@@ -123,7 +123,7 @@ def many_sessions(sessions: int) -> list[Record]:
         world += [
             a_session(own, caregiver, startDate=NOW - number * DAY),
             a_session(other, caregiver, client=2),
-            an_assignment(number, own),
+            an_assignment(number, own, book=2),
             an_assignment(1000 + number, other),
             an_answer_set(number, number, saveType="DRAFT", answers=[an_answer(number)]),
             an_answer_set(1000 + number, 1000 + number, saveType="DRAFT", answers=[an_answer(1000 + number)]),
@@ -142,14 +142,16 @@ def test_all_pages_of_sessions_are_exported(command: Command, settings: Settings
     exported_text = orjson.loads(exported(command, "--client", "client-1", "--format", "json"))
     rows = table_of(exported(command, "--client", "client-1", "--format", "csv"))
 
-    expected = [(3 * number, f"Number {number}") for number in range(1, sessions + 1)]
-    assert [(one["id"], answer_of(one)) for one in exported_text["sessions"]] == expected
-    assert [(int(row["sessionId"]), row["answer"]) for row in rows] == expected
+    expected = [(1 + number % 2, 3 * number, 2, f"Number {number}") for number in range(1, sessions + 1)]
+    assert [shown(one) for one in exported_text["sessions"]] == expected
+    ids = ("caregiverId", "sessionId", "bookId")
+    assert [(*(int(row[name]) for name in ids), row["answer"]) for row in rows] == expected
 
 
-def answer_of(session: dict[str, Any]) -> str:
-    answer: str = session["assignments"][0]["answerSets"][0]["answers"][0]["answer"]
-    return answer
+def shown(session: dict[str, Any]) -> tuple[int, int, int, str]:
+    [assignment] = session["assignments"]
+    answer = assignment["answerSets"][0]["answers"][0]["answer"]
+    return session["caregiver"]["id"], session["id"], assignment["book"]["id"], answer
 
 
 def test_an_assignment_and_an_answer_set_without_answers_have_a_row_each(

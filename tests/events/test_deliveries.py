@@ -56,13 +56,15 @@ def test_an_event_is_posted_with_ids_only(with_webhook: Care, receiver: Receiver
 
 
 def test_a_due_reminder_is_posted_in_the_same_run(with_webhook: Care, receiver: Receiver) -> None:
+    with_webhook.rows("UPDATE reminder SET id = 7 WHERE id = 2")
+
     with_webhook.dispatch()
 
     (one,) = receiver.received
     assert one.verified(SECRET) == {
         "type": "reminder.due",
         "timestamp": "2026-11-21T09:00:00.000000Z",
-        "data": {"sessionId": 4, "assignmentId": 6, "caregiverId": 1, "clientId": 2, "reminderId": 2},
+        "data": {"sessionId": 4, "assignmentId": 6, "caregiverId": 1, "clientId": 2, "reminderId": 7},
     }
     assert of_other_people(run_read(with_webhook.settings.database, all_rows())) == []
 

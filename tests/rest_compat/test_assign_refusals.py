@@ -64,7 +64,7 @@ MISSING: dict[str, tuple[Changed, str]] = {
     "a blank book": ({"bookIds": [""]}, "bookIds[0]"),
     "a book behind another": ({"bookIds": [1, None]}, "bookIds[1]"),
     "two books and an unreadable one": ({"bookIds": [" ", "x", None]}, "bookIds[0], bookIds[2]"),
-    "a reminder": ({"remindDates": [None]}, "remindDates[0]"),
+    "two reminders": ({"remindDates": [None, None]}, "remindDates[0], remindDates[1]"),
     "a blank reminder": ({"remindDates": [REMINDER, " "]}, "remindDates[1]"),
     "a member, a book and reminders": (
         {"endDate": None, "bookIds": [1, ""], "remindDates": [None, {"date": "x"}]},
