@@ -63,6 +63,10 @@ def test_both_dates_and_a_notice_page_are_sent(settings: Settings) -> None:
         ]
 
     assert [answer.status_code for answer in answers] == [200, 200, 200, 404, 200, 401, 405]
+    assert (answers[5].headers["www-authenticate"], answers[6].headers["allow"]) == (
+        "Bearer",
+        "GET, HEAD, PUT",
+    )
     assert [answer.status_code for answer in others] == [200, 200, 404, 204, 403]
     links = [f'<{page}>; rel="{relation}"; type="text/html"' for relation in ("deprecation", "sunset")]
     for answer in answers:
