@@ -353,12 +353,13 @@ def test_counting_began_with_the_earliest_minute_whichever_was_stored_first(data
 
 def test_three_applications_are_all_named() -> None:
     used = [calls(LIST_CLIENT_SESSIONS, f"app-{number}", number, AT) for number in (1, 2, 3)]
+    of_clients = calls(LIST_CLIENT_SESSIONS, "app-1", 7, AT, "CLIENT")
 
-    [part] = report_on(used).parts
+    [part] = report_on([*used, of_clients]).parts
 
     assert part.verdict == (
-        "still 3 applications: app-3 (3 requests, last on 2026-11-21), "
-        "app-2 (2 requests, last on 2026-11-21), app-1 (1 request, last on 2026-11-21)"
+        "still 3 applications: app-1 (8 requests, last on 2026-11-21), "
+        "app-3 (3 requests, last on 2026-11-21), app-2 (2 requests, last on 2026-11-21)"
     )
 
 
