@@ -148,15 +148,18 @@ def test_days_on_which_the_service_did_not_run_make_the_state_unknown(
 
 @pytest.mark.sqlite_only
 def test_a_day_that_has_just_begun_is_not_known_without_a_counted_minute() -> None:
-    """A day counts as complete without one of its hours."""
+    """A day counts as complete without one of its hours. Beside a path that is used."""
     counted = minutes_between(datetime(2026, 11, 1, tzinfo=UTC), datetime(2026, 11, 15, tzinfo=UTC))
-    path = GET_CAREGIVER_ASSIGNMENT
+    now = datetime(2026, 11, 21, 0, 50, tzinfo=UTC)
+    stored = StoredUsage([calls(ASSIGN_HOMEWORK, "cron", 2, now)], counted)
 
-    report = report_of(StoredUsage([], counted), datetime(2026, 11, 21, 0, 50, tzinfo=UTC), 1, [path])
+    report = report_of(stored, now, 1, [GET_CAREGIVER_ASSIGNMENT, ASSIGN_HOMEWORK])
 
     assert [(part.state, part.verdict) for part in report.parts] == [
-        (State.NOT_KNOWN, "not known: no calls were counted on these days yet")
+        (State.NOT_KNOWN, "not known: no calls were counted on these days yet"),
+        (State.USED, "still 1 application: cron (2 requests, last on 2026-11-21)"),
     ]
+    assert report.state is State.USED
 
 
 def test_the_five_newest_gaps_are_listed(command: Command, settings: Settings, now: datetime) -> None:
