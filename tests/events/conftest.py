@@ -29,11 +29,11 @@ class Care:
     def rows(self, sql: str) -> Rows:
         return raw.run(self.settings.database, sql)
 
-    def add_event(self, kind: str, assignment: int = 2, client: int = 1) -> None:
-        """Adds an event of caregiver 1, as a change writes it."""
+    def add_event(self, kind: str, client: int = 2) -> None:
+        """Adds an event of caregiver 1 in session 4, as a change writes it."""
         self.rows(
             "INSERT INTO event (caregiver_id, client_id, kind, actor, session_id, assignment_id, moment)"
-            f" VALUES (1, {client}, '{kind}', 'CLIENT', 1, {assignment}, '2026-11-21T06:30:00.000000Z')"
+            f" VALUES (1, {client}, '{kind}', 'CLIENT', 4, 6, '2026-11-21T06:30:00.000000Z')"
         )
 
     def reminders(self) -> dict[int, str]:

@@ -27,7 +27,7 @@ from tests.fault_injection import Failing
 
 SUBMITTED = (
     b'{"type":"assignment.submitted","timestamp":"2026-11-21T06:30:00.000000Z",'
-    b'"data":{"sessionId":1,"assignmentId":2,"caregiverId":1,"clientId":1,"reminderId":null}}'
+    b'"data":{"sessionId":4,"assignmentId":6,"caregiverId":1,"clientId":2,"reminderId":null}}'
 )
 PAGE = Path(__file__).parent.parent.parent / "docs" / "webhook.md"
 BEFORE = NOW - 2 * HOUR  # no reminder is due yet
