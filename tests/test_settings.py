@@ -442,6 +442,7 @@ MISSPELT = {
 
 @pytest.mark.parametrize("name", MISSPELT)
 def test_a_misspelt_name_is_rejected(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    monkeypatch.setenv("CARE_API_PORT_80_TCP_ADDR", "10.0.0.1")  # of a container platform
     monkeypatch.setenv(name, "a secret value")
 
     with pytest.raises(SettingsError) as error:

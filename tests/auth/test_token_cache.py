@@ -151,7 +151,7 @@ def test_a_size_of_zero_disables_the_cache(verified: list[str]) -> None:
 def test_a_change_of_keys_clears_the_cache(tmp_path: Path, verified: list[str]) -> None:
     path = tmp_path / "keys.json"
     path.write_bytes(key_set(jwk(keys.private_key(), "old")))
-    verifier = a_verifier(token_key="", token_jwks=str(path))
+    verifier = a_verifier(token_key="", token_jwks=str(path), token_cache=7)
     ticks = Ticks(verifier.keys)
     old, new = signed(caregiver(), kid="old"), signed(caregiver(), keys.private_key("new"), "new")
     run(verifier.identity(old, now()))
@@ -161,7 +161,7 @@ def test_a_change_of_keys_clears_the_cache(tmp_path: Path, verified: list[str]) 
 
     assert run(verifier.identity(new, now())) == MARA
     run(refused(verifier, old, now()))
-    assert list(verifier.cached.values) == [new]
+    assert (list(verifier.cached.values), verifier.cached.max_weight) == ([new], 7)
 
 
 def test_reading_unchanged_keys_keeps_the_cache(tmp_path: Path, verified: list[str]) -> None:

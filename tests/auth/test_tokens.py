@@ -108,6 +108,7 @@ ACCEPTED = {
     "exp of 300 digits": lambda: with_exp(b"9" * 300),
     "as long as may be": lambda: padded(8192),
     "any kid, for the key has none": lambda: signed(caregiver(), kid="2026-11"),
+    "a sub of another user": lambda: signed(caregiver(sub="caregiver-2")),
     "iss and aud that are not configured": lambda: signed(caregiver(iss="a", aud=["b"])),
 }
 
@@ -150,12 +151,13 @@ def test_a_token_of_another_issuer_is_rejected(open_with: Opening, claims: dict[
     ids=["missing", "wrong", "only others", "nobody", "a number", "empty"],
 )
 def test_a_token_for_another_audience_is_rejected(open_with: Opening, claims: dict[str, str]) -> None:
-    gateway = open_with(token_audience="care")
+    gateway = open_with(token_issuer="issuer", token_audience="care")
 
-    assert_refused(gateway, f"bearer {signed(caregiver(**claims))}", 401, BAD)
+    assert_refused(gateway, f"bearer {signed(caregiver(iss='issuer', **claims))}", 401, BAD)
 
-    assert me(gateway, signed(caregiver(aud="care"))) == CAREGIVER_1
-    assert me(gateway, signed(keys.claims("CLIENT", "client-1", aud=["other", "care"]))) == CLIENT_1
+    assert me(gateway, signed(caregiver(iss="issuer", aud="care"))) == CAREGIVER_1
+    several = keys.claims("CLIENT", "client-1", iss="issuer", aud=["other", "care"])
+    assert me(gateway, signed(several)) == CLIENT_1
 
 
 def test_the_configured_leeway_applies(open_with: Opening) -> None:
