@@ -119,6 +119,16 @@ def test_one_date_alone_is_sent_and_shown(
         assert f"\n{notice}\n" in gateway.as_anonymous().get("/").text
 
 
+@pytest.mark.sqlite_only
+def test_a_caller_over_the_rate_limit_also_learns_when_to_retry(settings: Settings) -> None:
+    with gateway_with(settings, legacy_deprecated=DEPRECATED, rate_limit=1) as gateway:
+        answers = [gateway.as_caregiver(1).get(LISTED) for _ in range(2)]
+
+    assert [answer.status_code for answer in answers] == [200, 429]
+    assert int(answers[1].headers["retry-after"]) > 0
+    assert sent(answers[1]) == {"deprecation": "@1801353600", "link": SUCCESSOR}
+
+
 def test_a_sunset_before_the_deprecation_stops_the_start(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CARE_LEGACY_DEPRECATED", "2027-01-31")
     monkeypatch.setenv("CARE_LEGACY_SUNSET", "2027-01-30")
