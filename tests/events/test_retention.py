@@ -271,7 +271,8 @@ def test_more_drafts_than_one_search_finds_are_removed(care: Care) -> None:
         f" SELECT {new} FROM n, assignment WHERE assignment.id = 4"
     )
     care.rows(
-        "INSERT INTO answer_set (caregiver_id, client_id, assignment_id, save_type, attempt, revision, answers)"
+        "INSERT INTO answer_set"
+        " (caregiver_id, client_id, assignment_id, save_type, attempt, revision, answers)"
         " SELECT caregiver_id, client_id, id, 'DRAFT', 1, 1, '[]' FROM assignment WHERE id >= 100"
     )
 
