@@ -41,6 +41,12 @@ DAILY = {"bookIds": ["3"], "startDate": "2026-11-22T08:00:00Z", "endDate": "2026
 # Who makes the change, the mutation, its input, and the KiB that it stores.
 CHANGES: dict[str, tuple[str, str, dict[str, Any], int]] = {
     "description": ("caregiver", UPDATE, {"sessionId": "1", "description": TEXT}, 10),
+    "title and description": (
+        "caregiver",
+        UPDATE,
+        {"sessionId": "1", "title": "x" * 24, "description": "x" * 2024},
+        2,
+    ),
     "description of one KiB": ("caregiver", UPDATE, {"sessionId": "1", "description": "x" * 1024}, 1),
     "sessions": (
         "caregiver",
