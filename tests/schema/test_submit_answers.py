@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from app.db.moments import moment_as_text
 from tests.answers import (
     EVERY_KIND,
     FITTING,
@@ -77,6 +78,9 @@ SENT: dict[str, Any] = {
 
 
 def test_answers_of_every_kind_are_submitted_and_scored(world: Gateway) -> None:
+    """Of an assignment that starts at this moment."""
+    starts = f"UPDATE assignment SET start_date = '{moment_as_text(NOW)}' WHERE id = {TEST}"
+    raw.run(world.settings.database, starts)
     before = stored(world)
 
     response = submit(world.as_client(1), TEST, dict(reversed(FITTING.items())))
