@@ -24,11 +24,11 @@ from app.server.admission import AdmissionControl
 from app.settings import Environment, Settings, SettingsError
 from app.telemetry import counters
 from tests import keys
-from tests.callers import Gateway, load, opened, run_write
+from tests.callers import Gateway, opened, run_write
 from tests.factories import NOW, a_caregiver
 from tests.fault_injection import Hanging
 from tests.postgres import drop_database
-from tests.schema.listening import scope_of
+from tests.schema.listening import listening, scope_of
 
 UNAVAILABLE = "the database cannot take this now; nothing was changed"
 
@@ -270,21 +270,27 @@ def test_each_setting_reaches_the_part_that_it_limits(settings: Settings) -> Non
 
 
 @pytest.mark.sqlite_only
-def test_each_contract_has_its_own_limit_of_a_body(settings: Settings) -> None:
-    load(settings.database, [a_caregiver(3)])
-    limits = {"graphql_body_limit": 70_000, "legacy_body_limit": 80_000}
+def test_bodies_and_messages_have_the_limit_of_their_contract(settings: Settings) -> None:
+    limits = {"graphql_body_limit": 1500, "legacy_body_limit": 1300}
     changed = settings.model_copy(update=limits)
-    json = {"content-type": "application/json"}
-    with opened(create_app(changed)) as client:
-        caregiver = Gateway(client, changed).as_caregiver(3)
-
-        found = [
-            caregiver.request(method, path, content=b" " * length, headers=json).status_code
-            for method, path, limit in (("POST", "/graphql", 70_000), ("PUT", ASSIGNMENTS, 80_000))
-            for length in (limit, limit + 1)
+    with opened(create_app(changed, clock=lambda: NOW)) as client:
+        gateway = Gateway(client, changed)
+        gateway.import_records([a_caregiver(1)])
+        caregiver = gateway.as_caregiver(1)
+        headers = {"content-type": "application/json"}
+        statuses = [
+            caregiver.request(method, path, content=b"[]".ljust(length), headers=headers).status_code
+            for method, path in (("POST", "/graphql"), ("PUT", ASSIGNMENTS))
+            for length in (1300, 1301, 1500, 1501)
         ]
+        with listening(caregiver) as listener:
+            listener.session.send_text('{"type": "ping"}'.ljust(1500))
+            pong = listener.receive()
+            listener.session.send_text('{"type": "ping"}'.ljust(1501))
+            code, _ = listener.receive_close()
 
-    assert found == [400, 413, 404, 413]
+    assert statuses == [400, 400, 400, 413, 400, 413, 413, 413]
+    assert (pong, code) == ({"type": "pong"}, 4400)
 
 
 @pytest.mark.sqlite_only

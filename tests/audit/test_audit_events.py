@@ -22,8 +22,8 @@ from tests.fault_injection import Failing
 from tests.rest_compat.legacy import ASSIGNMENTS, homework
 
 EVENTS = """query ($client: ID!, $first: Int, $after: String) {
+  auditEvents(clientId: $client, first: $first, after: $after) { totalCount }
   auditEvents(clientId: $client, first: $first, after: $after) {
-    totalCount
     nodes { actor actorId contract operation outcome sessionIds assignmentIds answerSetIds requestId moment }
     pageInfo { endCursor hasNextPage hasPreviousPage }
   }

@@ -268,12 +268,12 @@ class Shelf:
 @strawberry.type
 class Shelving:
     @strawberry.field
-    def shelved(self, on: Shelf | None = None) -> str:
-        return repr(on)
+    def shelved(self, on: Shelf | None = None, beside: Shelf | None = None) -> str:
+        return repr((on, beside))
 
     @strawberry.field
-    def noted(self, info: Info, on: Shelf | None = None) -> str:
-        return repr(on)
+    def noted(self, request: Info, on: Shelf | None = None, beside: Shelf | None = None) -> str:
+        return repr((request.field_name, on, beside))
 
 
 SHELVES: dict[str, Any] = {
@@ -300,9 +300,10 @@ SHELVES: dict[str, Any] = {
 @pytest.mark.parametrize("field", ["shelved", "noted"])
 @pytest.mark.parametrize("given", SHELVES.values(), ids=SHELVES.keys())
 def test_an_input_object_gives_the_same_result(given: Any, field: str) -> None:
-    query = f"query($on: Shelf) {{ {field}(on: $on) }}"
+    query = f"query($on: Shelf, $beside: Shelf) {{ {field}(on: $on, beside: $beside) }}"
+    variables = {"on": given, "beside": {"room": "z", "row": 3}}
 
-    outcome = execute_both_with(only(Shelving), query, variable_values={"on": given})
+    outcome = execute_both_with(only(Shelving), query, variable_values=variables)
 
     assert outcome.raised is None
 

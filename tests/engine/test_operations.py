@@ -77,7 +77,7 @@ def test_a_missing_document_gives_the_same_result() -> None:
     execute_both(None, is_prepared=False)
 
 
-@pytest.mark.parametrize("depth", [20, 50, 400])
+@pytest.mark.parametrize("depth", [20, 50, 130, 400])
 @pytest.mark.parametrize("field", ["related", "rival"])
 def test_a_deep_selection_gives_the_same_result(field: str, depth: int) -> None:
     """graphql-core fails at some depth with an error; generated code supports a little more."""

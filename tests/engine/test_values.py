@@ -529,11 +529,25 @@ class WithWriter:
     writer: Named
 
 
+class StoredName(tuple[Any, ...]):
+    __layout__ = SimpleNamespace(columns={"name": (1, None)}, joined={}, lists={})
+    name = property(lambda self: self[1])
+
+
+class StoredAlias(tuple[Any, ...]):
+    __layout__ = SimpleNamespace(columns={"name": (0, None)}, joined={}, lists={})
+    name = property(lambda self: self[0])
+
+
 @strawberry.type
 class Shop:
     @strawberry.field
     def books(self) -> list[WithWriter | None]:
         return [StoredBook(("Emma", 1, "Jane")), StoredBook(("Lost", None, None))]  # type: ignore[list-item]
+
+    @strawberry.field
+    def writers(self) -> list[Named]:
+        return [StoredName((2, "Jane")), StoredAlias(("Bell", 3)), StoredName((4, "Emily"))]  # type: ignore[list-item]
 
 
 def test_a_row_without_its_required_object_gives_the_same_result() -> None:
@@ -541,3 +555,9 @@ def test_a_row_without_its_required_object_gives_the_same_result() -> None:
 
     assert outcome.data == "{'books': [{'title': 'Emma', 'writer': {'name': 'Jane'}}, None]}"
     assert outcome.paths == [["books", 1, "writer"]]
+
+
+def test_rows_of_several_classes_in_one_list_give_the_same_result() -> None:
+    outcome = execute_both_with(only(Shop), "{ writers { name } }", times=2)
+
+    assert outcome.data == "{'writers': [{'name': 'Jane'}, {'name': 'Bell'}, {'name': 'Emily'}]}"

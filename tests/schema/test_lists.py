@@ -15,8 +15,9 @@ from tests.factories import a_book, a_session, a_world, an_assignment, starting_
 from tests.schema.worlds import every_page, global_id, in_base64, numbers
 
 PAGE = """query($first: Int!, $after: String, $offset: Int) {
+    sessions(first: $first, after: $after, offset: $offset) { totalCount }
     sessions(first: $first, after: $after, offset: $offset) {
-    totalCount nodes { legacyId } edges { cursor node { legacyId } }
+    nodes { legacyId } edges { cursor node { legacyId } }
     pageInfo { hasNextPage hasPreviousPage startCursor endCursor } } }"""
 
 

@@ -15,7 +15,7 @@ from tests.rest_compat.legacy import ASSIGNMENTS, SESSIONS, homework, rejection_
 from tests.schema.changing import a_world_to_change, change, check_refusals, document
 from tests.schema.worlds import a_draft, global_id
 
-SESSION = """session { legacyId title description startDate closeDate isClosed runningStatus
+SESSION = """session { legacyId title description startDate } session { closeDate isClosed runningStatus
     assignmentCount completedAssignmentCount pendingAssignmentCount }"""
 COUNTS = {"assignmentCount": 4, "completedAssignmentCount": 1, "pendingAssignmentCount": 3}
 

@@ -244,46 +244,57 @@ def test_one_websocket_carries_a_mutation_and_a_subscription(caregivers: Gateway
 
 
 @pytest.mark.parametrize(
-    ("payload", "error"),
+    ("payload", "errors"),
     [
         (
-            {"query": "{ viewer { rol } }"},
-            {
-                "message": "Cannot query field 'rol' on type 'Viewer'. Did you mean 'role'?",
-                "locations": [{"line": 1, "column": 12}],
-                "extensions": {"code": "GRAPHQL_VALIDATION_FAILED"},
-            },
+            {"query": "{ viewer { rol xyz } }"},
+            [
+                {
+                    "message": "Cannot query field 'rol' on type 'Viewer'. Did you mean 'role'?",
+                    "locations": [{"line": 1, "column": 12}],
+                    "extensions": {"code": "GRAPHQL_VALIDATION_FAILED"},
+                },
+                {
+                    "message": "Cannot query field 'xyz' on type 'Viewer'.",
+                    "locations": [{"line": 1, "column": 16}],
+                    "extensions": {"code": "GRAPHQL_VALIDATION_FAILED"},
+                },
+            ],
         ),
         (
             {"query": "{ viewer"},
-            {
-                "message": "Syntax Error: Expected Name, found <EOF>.",
-                "locations": [{"line": 1, "column": 9}],
-                "extensions": {"code": "GRAPHQL_PARSE_FAILED"},
-            },
+            [
+                {
+                    "message": "Syntax Error: Expected Name, found <EOF>.",
+                    "locations": [{"line": 1, "column": 9}],
+                    "extensions": {"code": "GRAPHQL_PARSE_FAILED"},
+                }
+            ],
         ),
         (
             {"query": "subscription { assignmentChanged { idd } }"},
-            {
-                "message": "Cannot query field 'idd' on type 'AssignmentChange'. Did you mean 'id'?",
-                "locations": [{"line": 1, "column": 36}],
-                "extensions": {"code": "GRAPHQL_VALIDATION_FAILED"},
-            },
+            [
+                {
+                    "message": "Cannot query field 'idd' on type 'AssignmentChange'. Did you mean 'id'?",
+                    "locations": [{"line": 1, "column": 36}],
+                    "extensions": {"code": "GRAPHQL_VALIDATION_FAILED"},
+                }
+            ],
         ),
         (
             {"query": "query A { viewer { role } }", "operationName": "B"},
-            {"message": 'Unknown operation named "B".', "extensions": {"code": "BAD_REQUEST"}},
+            [{"message": 'Unknown operation named "B".', "extensions": {"code": "BAD_REQUEST"}}],
         ),
         (
             {"query": ""},
-            {"message": "No GraphQL query found in the message", "extensions": {"code": "BAD_REQUEST"}},
+            [{"message": "No GraphQL query found in the message", "extensions": {"code": "BAD_REQUEST"}}],
         ),
         ({"query": "{ a: " * 5000}, None),
     ],
-    ids=["unknown field", "no document", "unknown field of an event", "unknown name", "empty", "deep"],
+    ids=["unknown fields", "no document", "unknown field of an event", "unknown name", "empty", "deep"],
 )
 def test_an_invalid_operation_ends_only_that_operation(
-    unchanged: Gateway, payload: dict[str, Any], error: dict[str, Any] | None
+    unchanged: Gateway, payload: dict[str, Any], errors: list[dict[str, Any]] | None
 ) -> None:
     with listening(unchanged.as_caregiver(1)) as listener:
         listener.send(type="subscribe", id="1", payload=payload)
@@ -291,7 +302,7 @@ def test_an_invalid_operation_ends_only_that_operation(
         viewer = listener.query(VIEWER)
 
     assert (message["id"], message["type"]) == ("1", "error")
-    assert error is None or message["payload"] == [error]
+    assert errors is None or message["payload"] == errors
     assert viewer == {"viewer": {"role": "CAREGIVER"}}
 
 

@@ -991,28 +991,32 @@ def test_a_request_that_is_cancelled_gets_a_response() -> None:
 
 
 @pytest.mark.parametrize("end", ["response", "client"])
-def test_everything_that_waits_for_the_end_of_a_request_is_notified(end: str) -> None:
+@pytest.mark.parametrize("before", [0, 2])
+def test_everything_that_waits_for_the_end_of_a_request_is_notified(end: str, before: int) -> None:
+    """And what waits for it only afterwards."""
     received = []
 
-    async def listens(scope: Scope, receive: Receive, send: Send) -> None:
-        await receive()
-        waiting = [asyncio.create_task(receive()) for _ in range(2)]
-        await asyncio.sleep(0)
-        if end == "response":
-            await sending(200, [])(scope, receive, send)
-        for each in waiting:
-            received.append((await each)["type"])
-
     async def main() -> None:
+        has_left = asyncio.Event()
+
+        async def listens(scope: Scope, receive: Receive, send: Send) -> None:
+            await receive()
+            waiting = [asyncio.create_task(receive()) for _ in range(before)]
+            await asyncio.sleep(0)
+            await (sending(200, [])(scope, receive, send) if end == "response" else has_left.wait())
+            for each in (*waiting, receive()):
+                received.append((await each)["type"])
+
         one = Connection(app=listens)
         await one.receive(REQUEST)
         if end == "client":
             one.protocol.connection_lost(None)
+            has_left.set()
         await settle()
 
     run(main)
 
-    assert received == ["http.disconnect"] * 2
+    assert received == ["http.disconnect"] * (before + 1)
 
 
 @pytest.mark.parametrize("version", [b"1.0", b"1.1"])

@@ -6,6 +6,7 @@ import os
 import resource
 import signal
 import socket
+import sys
 from collections import deque
 from contextlib import ExitStack
 from multiprocessing import get_context
@@ -304,6 +305,40 @@ def test_a_connection_that_its_client_has_reset_is_accepted_with_the_others(
         server.accept_waiting(listening)
 
     assert len(connected) == 3
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems have one loopback address")
+def test_at_shutdown_connections_that_wait_at_any_address_of_the_host_are_accepted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A host name such as `localhost` can have several addresses."""
+    hosts: Any = ["127.0.0.1", "127.0.0.2"]
+    config = Config(Starlette(), host=hosts, port=0, log_config=None, lifespan="off")
+    config.ending = get_context("spawn").Event()  # not set: the other processes go on
+    config.load()
+    connected: list[str] = []
+
+    async def connect(accepted: socket.socket) -> None:
+        connected.append(accepted.getsockname()[0])
+        accepted.close()
+
+    async def run() -> None:
+        server = AcceptingServer(config)
+        server.lifespan = config.lifespan_class(config)
+        monkeypatch.setattr(server, "connect", connect)
+        await server.startup()
+        with ExitStack() as stack:
+            for each in server.servers[0].sockets:
+                stack.enter_context(socket.create_connection(each.getsockname()))
+            await server.shutdown()
+
+    interval = sys.getswitchinterval()
+    try:
+        asyncio.run(run())
+    finally:
+        sys.setswitchinterval(interval)
+
+    assert sorted(connected) == hosts
 
 
 def test_the_limit_of_incomplete_requests_includes_connections_that_arrive_later(

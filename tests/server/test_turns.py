@@ -42,13 +42,14 @@ def done() -> list[str]:
 
 
 @pytest.fixture
-def working(clock: Clock, done: list[str]) -> Callable[..., Coroutine[Any, Any, None]]:
-    async def work(name: str, lasts: float, slices: int = 1) -> None:
+def working(clock: Clock, done: list[str]) -> Callable[..., Coroutine[Any, Any, str]]:
+    async def work(name: str, lasts: float, slices: int = 1) -> str:
         for number in range(slices):
             if number:
                 await asyncio.sleep(0)
             clock.now += lasts * TURN_SECONDS
             done.append(name)
+        return f"{name} is done"
 
     return work
 
@@ -440,13 +441,13 @@ def test_a_task_that_a_request_starts_eagerly_does_not_end_its_slice(
             task = turns.create_task(loop, working("task", 0.2), **options)
             assert CALLER.state is state
             done.append("request")
-            await task
+            done.append(await task)
 
         await in_task(request(), state, turns)
 
     run(main)
 
-    assert done == ["request", "task"]
+    assert done == ["request", "task", "task is done"]
 
 
 def test_a_task_that_is_cancelled_before_its_start_closes_its_work(turns: Turns, working: Any) -> None:

@@ -4,6 +4,7 @@ import asyncio
 import json
 from pathlib import Path
 from time import perf_counter
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -15,11 +16,12 @@ from uvicorn.protocols.utils import ClientDisconnected
 
 from app.auth.authenticator import Authenticator
 from app.auth.rejections import Reason
+from app.care.budgets import Budget
 from app.care.context import utc_now
 from app.cli import main
 from app.db.audit.records import recording
 from app.db.drivers.factory import open_database
-from app.db.drivers.interface import sqlite_path
+from app.db.drivers.interface import Occupancy, sqlite_path
 from app.db.sql import Statement
 from app.http.router import count_socket, method_of, route_of
 from app.main import create_app
@@ -494,6 +496,7 @@ def test_the_state_of_the_process_is_exported(settings: Settings, kind: str) -> 
     }
     settings = settings.model_copy(update=changed)
     names = (
+        "care_http_requests_in_flight",
         "care_http_requests_limit",
         "care_process_draining",
         "care_subscriptions_open",
@@ -508,10 +511,12 @@ def test_the_state_of_the_process_is_exported(settings: Settings, kind: str) -> 
         before = gateway.numbers()
         occupancy = gateway.database.occupancy()
         admission.is_draining = authenticator.verifier.keys.is_failing = True
+        admission.running |= dict.fromkeys("abc", Budget())
         after = gateway.numbers()
+        admission.running.clear()
 
     states = [[current(numbers, name)[()] for name in names] for numbers in (before, after)]
-    assert states == [[77, 0, 0, 2, 0, 1], [77, 1, 0, 2, 1, 1]]
+    assert states == [[0, 77, 0, 0, 2, 0, 1], [3, 77, 1, 0, 2, 1, 1]]
     assert occupancy.open > 0
     assert current(after, "care_database_connections") == {
         ("busy",): occupancy.open - occupancy.idle,
@@ -520,6 +525,21 @@ def test_the_state_of_the_process_is_exported(settings: Settings, kind: str) -> 
     assert current(after, "care_database_connections_limit") == {(): occupancy.limit}
     [(database, _, _)] = current(before, "care_build_info")
     assert database.partition(" ")[0] == kind
+
+
+@pytest.mark.sqlite_only
+def test_connections_in_use_and_waiting_writes_are_exported(settings: Settings) -> None:
+    occupancy = Occupancy(open=9, idle=5, limit=16, writes_waiting=3)
+    db = cast(Any, SimpleNamespace(occupancy=lambda: occupancy))
+
+    found = {
+        (family.name.removeprefix("care_database_"), *sample.labels.values()): sample.value
+        for family in own_metrics(MetricSources(settings.database, db))
+        for sample in family.samples
+    }
+
+    names = [("connections", "idle"), ("connections", "busy"), ("connections_limit",), ("writes_waiting",)]
+    assert [found[name] for name in names] == [5, 4, 16, 3]
 
 
 @ON_SQLITE

@@ -152,12 +152,15 @@ def test_a_worker_that_hangs_after_its_own_metrics_delays_no_others(
             whole = await response_to(request, {OWN: a_gauge})
             writer.write(whole[: int(share * len(whole))])
 
+    async def another_gauge() -> bytes:
+        return (await a_gauge()).replace(b"7", b"8")
+
     monkeypatch.setattr("app.telemetry.metrics.server.WORKER_SECONDS", 0.2)
 
     async def run() -> str:
         async with AsyncExitStack() as stack:
-            for name in ("w1", "w2"):
-                pages: Pages = {OWN: a_gauge, STORED: nothing}
+            for name, gauge in (("w1", a_gauge), ("w2", another_gauge)):
+                pages: Pages = {OWN: gauge, STORED: nothing}
                 await stack.enter_async_context(serve_unix_socket(str(tmp_path / name), pages))
             ending = await asyncio.start_unix_server(end, tmp_path / "w0")
             stack.enter_context(closing(ending))
@@ -166,7 +169,7 @@ def test_a_worker_that_hangs_after_its_own_metrics_delays_no_others(
     assert numbers_in(asyncio.run(run())) == {
         ("care_workers", ()): 2,
         ("care_workers_gauge", (("worker", "w1"),)): 7,
-        ("care_workers_gauge", (("worker", "w2"),)): 7,
+        ("care_workers_gauge", (("worker", "w2"),)): 8,
     }
 
 
