@@ -45,8 +45,8 @@ def send(caller: Caller, question: str) -> None:
     assert answer.status_code in (200, 403), answer.text
 
 
-SEVERAL = [("Session", 1), ("Session", 5), ("Session", 1), ("Session", 7), ("Assignment", 1), ("Book", 99)]
-SOME = ", ".join(f'"{global_id(*one)}"' for one in [*SEVERAL, ("Event", 1)])
+SEVERAL = [("Session", 1), ("Session", 5), ("Session", 1), ("Session", 7), ("Assignment", 1), ("Client", 5)]
+SOME = ", ".join(f'"{global_id(*one)}"' for one in [*SEVERAL, ("Book", 99), ("Event", 1)])
 
 # The role (caregiver 2 or client 1), the field, the query, and the outcome and content of its record.
 BY_GRAPHQL: list[tuple[str, str, str, str, list[Any]]] = [
@@ -77,7 +77,7 @@ BY_GRAPHQL: list[tuple[str, str, str, str, list[Any]]] = [
         "nodes",
         f"{{ nodes(ids: [{SOME}]) {{ id }} }}",
         "NOT_FOUND",
-        named(sessions=[1, 7], assignments=[1]),
+        named(sessions=[1, 7], assignments=[1], clients=[5]),
     ),
     (
         "caregiver",

@@ -1,8 +1,10 @@
 """The `Accept` header decides on the media type of a response (RFC 9110, section 12.5.1)."""
 
+from itertools import permutations
+
 import pytest
 
-from app.schema.transport.content_negotiation import MAX_CACHED, negotiate, read_cached
+from app.schema.transport.content_negotiation import MAX_CACHED, Accepted, negotiate, read_cached
 from tests.callers import Gateway
 
 pytestmark = pytest.mark.sqlite_only
@@ -115,3 +117,17 @@ def test_the_first_64_media_ranges_count() -> None:
     assert negotiate(",".join([*others, GRAPHQL, "*/*"])).graphql
     assert negotiate(",".join([*others, JSON, GRAPHQL])) == negotiate(JSON)
     assert negotiate(",".join([*others, "text/html", "*/*"])).nothing
+
+
+def test_the_first_failure_of_the_list_decides_the_status_of_several_errors() -> None:
+    """Not the first error: fields fail in any order."""
+    errors = [
+        {"path": [str(number)], "extensions": {"code": code}}
+        for number, code in enumerate(("NOT_FOUND", "RATE_LIMITED", "OVERLOADED"))
+    ]
+
+    for several in permutations(errors):
+        response = {"data": {"0": None}, "errors": several}
+        assert Accepted().status_with_errors(response) == 503
+        assert Accepted(graphql=True).status_with_errors(response) == 294
+        assert Accepted(graphql=True).status_with_errors(response | {"data": None}) == 503

@@ -11,7 +11,7 @@ import pytest
 
 from tests.callers import Gateway
 from tests.factories import NOW, a_session, a_world
-from tests.schema.worlds import a_full_world, global_id, numbers, refusal
+from tests.schema.worlds import a_full_world, every_page, global_id, numbers, refusal
 
 STATES = (None, "RUNNING", "FUTURE", "COMPLETED")
 QUERY = """query($timeState: TimeState, $status: AssignmentStatus, $sessionId: ID, $clientId: ID) {
@@ -145,6 +145,30 @@ def test_filters_apply_to_every_page(standing: Gateway) -> None:
     assert (numbers(first), first["totalCount"], first["pageInfo"]["hasNextPage"]) == ([7], 2, True)
     assert (numbers(second), second["totalCount"], second["pageInfo"]["hasNextPage"]) == ([1], 2, False)
     assert numbered == second
+
+
+PAGED = {
+    "sessions": ["timeState: RUNNING"],
+    "assignments": [
+        "clientId: 1",
+        "sessionId: 1",
+        "timeState: RUNNING",
+        "isOverdue: false",
+        'submittedSince: "2026-11-19T00:00:00Z"',
+    ],
+    "submissions": ['since: "2026-11-19T00:00:00Z"'],
+    "books": ["moduleId: 1", "isTest: false", 'search: "mood"'],
+}
+
+
+@pytest.mark.parametrize(("root", "filter"), [(root, one) for root, some in PAGED.items() for one in some])
+def test_each_filter_applies_to_every_page(standing: Gateway, root: str, filter: str) -> None:
+    caller = standing.as_caregiver(1)
+
+    found = every_page(caller, root, 1, filter)
+
+    assert found == every_page(caller, root, 100, filter)
+    assert 1 < len(found) < len(every_page(caller, root, 100))
 
 
 def test_a_session_that_starts_now_is_running(gateway: Gateway) -> None:

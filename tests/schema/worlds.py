@@ -136,13 +136,13 @@ def stored(gateway: Gateway, table: Table, *columns: str) -> list[tuple[Any, ...
     return gateway.read(reading())
 
 
-def every_page(caller: Caller, root: str, first: int) -> list[int]:
+def every_page(caller: Caller, root: str, first: int, filter: str = "") -> list[int]:
     """The numbers of all rows, read page by page with cursors."""
     found: list[int] = []
     after: str | None = None
     while True:
         query = f"""query($first: Int!, $after: String) {{
-            list: {root}(first: $first, after: $after) {{
+            list: {root}(first: $first, after: $after {filter}) {{
                 nodes {{ legacyId }} pageInfo {{ hasNextPage endCursor }} }} }}"""
         page = caller.data(query, first=first, after=after)["list"]
         found += numbers(page)

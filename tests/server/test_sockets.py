@@ -304,11 +304,25 @@ def test_a_websocket_whose_handler_has_ended_stays_until_the_timeout(has_read: b
     assert asyncio.run(main()) == (["close"] if has_read else ["close", "abort"])
 
 
+def test_a_websocket_counts_for_its_address_until_it_signs_in() -> None:
+    async def handle(*_: Any) -> None:
+        pass
+
+    async def main() -> bool:
+        one, admission = Socket().protocol, AdmissionControl(Settings(env=Environment.DEVELOPMENT))
+        one.admission, one.app, one.client = admission, cast(Any, handle), ("192.0.2.7", 4711)
+        one.handshake_complete = True
+        await one.run_asgi()
+        return one.scope["state"]["budget"] is admission.budgets.of_address("192.0.2.7")
+
+    assert asyncio.run(main())
+
+
 @pytest.mark.parametrize("is_text", [True, False])
 def test_messages_count_for_the_viewer_until_the_client_has_read_them(is_text: bool) -> None:
     """One that is written counts as a whole until its last byte is sent, and each that waits for that."""
 
-    assert asyncio.run(unread((1000, 500, 70), is_text)) == ([1000, 1500, 1570], False)
+    assert asyncio.run(unread((1000, 500, 70), is_text)) == ([1000, 1500, 1570, 570], False)
 
 
 @pytest.mark.parametrize(
@@ -327,7 +341,8 @@ def test_one_message_may_be_longer_than_the_limit_and_several_together_may_not(
 
 
 async def unread(lengths: tuple[int, ...], is_text: bool = False) -> tuple[list[int], bool]:
-    """The bytes that count after each message to a client that reads nothing, and whether that is ended."""
+    """The bytes that count after each message to a client that reads nothing, and then only the first one;
+    and whether the connection is ended."""
     one, counted = Socket(), list[int]()
     protocol, budget = one.protocol, one.protocol.scope["state"]["budget"]
     protocol.conn, protocol.handshake_complete = opened({}), True
@@ -340,6 +355,10 @@ async def unread(lengths: tuple[int, ...], is_text: bool = False) -> tuple[list[
         waiting.append(asyncio.create_task(sending))
         await asyncio.sleep(0)
         counted.append(budget.unsent)
+    protocol.resume_writing()
+    for _ in range(3):
+        await asyncio.sleep(0)
+    counted.append(budget.unsent)
     for each in waiting:
         each.cancel()
     await asyncio.wait(waiting)
