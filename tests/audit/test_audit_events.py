@@ -154,16 +154,26 @@ def test_a_caregiver_sees_only_events_of_the_own_sessions(used: Gateway) -> None
 def test_a_record_about_several_relationships_shows_only_rows_of_the_listed_one(gateway: Gateway) -> None:
     """Caregiver 2 has sessions with client 2, too."""
     gateway.import_records(a_world())
-    about = as_text([(2, 2, {"answerSets": [5]}), (1, 1, {"answerSets": [1]}), (1, 2, {"answerSets": [3]})])
+    of_client = {"sessions": [4, 3], "assignments": [7], "answerSets": [1]}
+    about = as_text([(2, 2, {"answerSets": [5]}), (1, 1, of_client), (1, 2, {"answerSets": [3]})])
     assert gateway.client.portal is not None
     gateway.client.portal.call(gateway.database.write, recording(records(1, about)))
     caregiver = gateway.as_caregiver(1)
 
     listed = {client: caregiver.data(EVENTS, client=client)["auditEvents"]["nodes"] for client in ("1", "2")}
 
-    assert {client: [one["answerSetIds"] for one in nodes] for client, nodes in listed.items()} == {
-        "1": [[global_id("AnswerSet", 1)]],
-        "2": [[global_id("AnswerSet", 3)]],
+    members = ("sessionIds", "assignmentIds", "answerSetIds")
+    assert {
+        client: [[one[each] for each in members] for one in nodes] for client, nodes in listed.items()
+    } == {
+        "1": [
+            [
+                [global_id("Session", 4), global_id("Session", 3)],
+                [global_id("Assignment", 7)],
+                [global_id("AnswerSet", 1)],
+            ]
+        ],
+        "2": [[[], [], [global_id("AnswerSet", 3)]]],
     }
 
 
