@@ -316,6 +316,7 @@ def test_at_shutdown_connections_that_wait_at_any_address_of_the_host_are_accept
     config = Config(Starlette(), host=hosts, port=0, log_config=None, lifespan="off")
     config.ending = get_context("spawn").Event()  # not set: the other processes go on
     config.load()
+    monkeypatch.setattr(listener, "ACCEPTED_AT_ONCE", 2)
     connected: list[str] = []
 
     async def connect(accepted: socket.socket) -> None:
@@ -328,8 +329,9 @@ def test_at_shutdown_connections_that_wait_at_any_address_of_the_host_are_accept
         monkeypatch.setattr(server, "connect", connect)
         await server.startup()
         with ExitStack() as stack:
-            for each in server.servers[0].sockets:
+            for each in [*server.servers[0].sockets] * 3:
                 stack.enter_context(socket.create_connection(each.getsockname()))
+            server.incomplete += accept_some(server.listeners[0], 1)  # accepted, and not read yet
             await server.shutdown()
 
     interval = sys.getswitchinterval()
@@ -338,7 +340,7 @@ def test_at_shutdown_connections_that_wait_at_any_address_of_the_host_are_accept
     finally:
         sys.setswitchinterval(interval)
 
-    assert sorted(connected) == hosts
+    assert sorted(connected) == [hosts[0]] * 3 + [hosts[1]] * 3
 
 
 def test_the_limit_of_incomplete_requests_includes_connections_that_arrive_later(

@@ -170,7 +170,7 @@ def test_operations_are_counted_by_manifest_name(settings: Settings, tmp_path: P
         caregiver.post_graphql("query OfSomebodyElse { viewer { role } }")
         caregiver.request("POST", "/graphql", json={"query": two, "operationName": "Two"})
         caregiver.post_graphql(two)  # names none of them
-        caregiver.post_graphql("query MyRole { x }")
+        caregiver.post_graphql("query MyRole { x y }")  # two errors
         caregiver.post_graphql('{ viewer { role } session(id: "99") { id } }')  # an error beside data
         stranger.post_graphql(known)  # is not let in, and nothing runs
 
