@@ -1,6 +1,7 @@
 """Promise: a caregiver sees who read a client's answers in their sessions, and who changed something."""
 
 import asyncio
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -157,23 +158,25 @@ def test_a_record_about_several_relationships_shows_only_rows_of_the_listed_one(
     of_client = {"sessions": [4, 3], "assignments": [7], "answerSets": [1]}
     about = as_text([(2, 2, {"answerSets": [5]}), (1, 1, of_client), (1, 2, {"answerSets": [3]})])
     assert gateway.client.portal is not None
-    gateway.client.portal.call(gateway.database.write, recording(records(1, about)))
+    moment = NOW - timedelta(seconds=1.75)
+    gateway.client.portal.call(gateway.database.write, recording(records(1, about, moment)))
     caregiver = gateway.as_caregiver(1)
 
     listed = {client: caregiver.data(EVENTS, client=client)["auditEvents"]["nodes"] for client in ("1", "2")}
 
-    members = ("sessionIds", "assignmentIds", "answerSetIds")
+    members = ("moment", "sessionIds", "assignmentIds", "answerSetIds")
     assert {
         client: [[one[each] for each in members] for one in nodes] for client, nodes in listed.items()
     } == {
         "1": [
             [
+                "2026-11-21T08:59:58.250000Z",
                 [global_id("Session", 4), global_id("Session", 3)],
                 [global_id("Assignment", 7)],
                 [global_id("AnswerSet", 1)],
             ]
         ],
-        "2": [[[], [], [global_id("AnswerSet", 3)]]],
+        "2": [["2026-11-21T08:59:58.250000Z", [], [], [global_id("AnswerSet", 3)]]],
     }
 
 

@@ -15,7 +15,7 @@ from app.main import create_app
 from app.settings import Settings
 from tests.callers import Gateway, opened
 from tests.factories import NOW, a_session, a_world, an_assignment
-from tests.schema.rich_world import SESSION_BY_ID, WITHDRAWN, clients_of, naive, records
+from tests.schema.rich_world import SESSION_BY_ID, WITHDRAWN, clients_of, naive, naive_scores, records
 from tests.schema.test_assign_homework import homework
 from tests.schema.worlds import global_id, refusal
 
@@ -176,6 +176,23 @@ def test_progress_and_pages_of_assignments_can_be_selected_together(rich: Gatewa
     assert found == naive("id", 1)
 
 
+def test_a_score_history_has_the_newest_assignments_of_the_book(
+    rich: Gateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("app.schema.types.progress.MAX_SCORED_ASSIGNMENTS", 2)
+    query = f"{{ clients(first: 100) {{ nodes {{ newest: scoreHistory(bookId: 1) {SCORES} }} }} }}"
+
+    found = rich.as_caregiver(1).data(query)["clients"]["nodes"]
+
+    of_book: dict[int, list[Any]] = {number: [] for number in clients_of(1)}
+    for each in sorted(records("assignment"), key=lambda record: record["id"], reverse=True):
+        session = SESSION_BY_ID[each["sessionId"]]
+        if session["caregiverId"] == 1 and each["bookId"] == 1 and each["id"] not in WITHDRAWN:
+            of_book[session["clientId"]].append(each)
+    assert found == [{"newest": naive_scores(some[:2], 1)} for some in of_book.values()]
+    assert found != [{"newest": naive_scores(some, 1)} for some in of_book.values()]
+
+
 # --- weeks -----------------------------------------------------------------------------------------
 
 
@@ -195,12 +212,13 @@ def test_weeks_start_on_monday_in_the_zone_of_the_service(settings: Settings, zo
         )
         weeks = "progress { completion { week } }"
 
-        found = gateway.as_caregiver(1).data(f"{{ session(id: 9) {{ {weeks} }} }}")["session"]
+        found = gateway.as_caregiver(1).data(f"{{ viewer {{ timeZone }} session(id: 9) {{ {weeks} }} }}")
         changed = gateway.as_caregiver(1).data(
             f"""mutation($input: AssignHomeworkInput!) {{ assignHomework(input: $input) {{
                 assignments {{ session {{ {weeks} }} }} }} }}""",
             input=homework(sessionId="9", bookIds=["1"]),
         )["assignHomework"]["assignments"]
 
-    assert found["progress"]["completion"][0] == {"week": monday}
-    assert changed == [{"session": found}]
+    assert found["viewer"] == {"timeZone": zone}
+    assert found["session"]["progress"]["completion"][0] == {"week": monday}
+    assert changed == [{"session": found["session"]}]
