@@ -123,9 +123,10 @@ def test_the_score_history_of_an_id_of_another_type_is_unreadable(rich: Gateway,
 @pytest.mark.parametrize("is_total_first", [True, False])
 def test_a_list_below_two_forms_of_an_id_has_the_parts_of_both(rich: Gateway, is_total_first: bool) -> None:
     parts = [
-        "a: scoreHistory(bookId: 1) { assignment { session { assignments(first: 1) { totalCount } } } }",
+        """a: scoreHistory(bookId: 1) {
+            assignment { session { assignments(first: 1) { totalCount pageInfo { endCursor } } } } }""",
         """b: scoreHistory(bookId: $global) {
-            assignment { session { assignments(first: 1) { nodes { session { legacyId } } } } } }""",
+            assignment { session { assignments(first: 1) { nodes { attempt session { legacyId } } } } } }""",
     ]
     selected = " ".join(parts if is_total_first else reversed(parts))
     query = f"query($global: ID!) {{ clients {{ nodes {{ {selected} }} }} }}"
@@ -137,7 +138,8 @@ def test_a_list_below_two_forms_of_an_id_has_the_parts_of_both(rich: Gateway, is
     )
 
     assert len(a) == len(b) > 0
-    assert all(page["totalCount"] > 0 for page in a) and all(len(page["nodes"]) == 1 for page in b)
+    assert all(page["totalCount"] > 0 and page["pageInfo"]["endCursor"] for page in a)
+    assert all([node["attempt"] > 0 for node in page["nodes"]] == [True] for page in b)
 
 
 def test_a_score_history_is_the_same_for_all_id_forms_and_aliases(rich: Gateway) -> None:

@@ -329,7 +329,7 @@ def test_at_shutdown_connections_that_wait_at_any_address_of_the_host_are_accept
         monkeypatch.setattr(server, "connect", connect)
         await server.startup()
         with ExitStack() as stack:
-            for each in [*server.servers[0].sockets] * 3:
+            for each in [*server.servers[0].sockets] * 4:
                 stack.enter_context(socket.create_connection(each.getsockname()))
             server.incomplete += accept_some(server.listeners[0], 1)  # accepted, and not read yet
             await server.shutdown()
@@ -340,7 +340,7 @@ def test_at_shutdown_connections_that_wait_at_any_address_of_the_host_are_accept
     finally:
         sys.setswitchinterval(interval)
 
-    assert sorted(connected) == [hosts[0]] * 3 + [hosts[1]] * 3
+    assert sorted(connected) == [hosts[0]] * 4 + [hosts[1]] * 4
 
 
 def test_the_limit_of_incomplete_requests_includes_connections_that_arrive_later(
