@@ -37,7 +37,9 @@ def service_with_manifest(
 
 
 def hashed(sha: str, version: Any = 1) -> dict[str, Any]:
-    return {"persistedQuery": {"version": version, "sha256Hash": sha}}
+    """The extensions that Apollo's library for browsers sends."""
+    library = {"name": "@apollo/client", "version": "4.0.9"}
+    return {"clientLibrary": library, "persistedQuery": {"version": version, "sha256Hash": sha}}
 
 
 def post(caller: Caller, **members: Any) -> Response:

@@ -8,12 +8,15 @@ import logging
 from typing import Any
 
 import pytest
+from graphql import GraphQLError, Source
 from sqlalchemy import text
+from strawberry.types import ExecutionResult
 
 from app.db.drivers.interface import DatabaseUnavailable
 from app.db.sql import Statement, Steps
 from app.db.tables import Assignment, Session
 from app.http.errors import BY_CLASS, BY_CODE, Failure
+from app.schema.transport.responses import response_body
 from tests.callers import Gateway, run_write
 from tests.concurrency import before_database_calls, failure, nothing
 from tests.factories import a_world, starting_with
@@ -158,6 +161,22 @@ def test_errors_of_one_field_are_in_the_order_of_their_paths(gateway: Gateway) -
         response = gateway.as_caregiver(1).graphql(query)
 
     assert [error["path"] for error in response["errors"]] == [["a", "lastEventId"], ["b", "lastEventId"]]
+
+
+def test_errors_of_the_items_of_a_list_are_in_the_order_of_the_items() -> None:
+    """A field that is written twice counts where it is written first."""
+    source = Source("{ list { id } other list { name } }")
+    places: list[tuple[list[int], list[str | int]]] = [
+        ([15], ["other"]),
+        ([9, 28], ["list", 10, "id"]),
+        ([9, 28], ["list", 2, "id"]),
+        ([9], ["list"]),
+    ]
+    errors = [GraphQLError("fault", source=source, positions=at, path=path) for at, path in places]
+
+    response = response_body(ExecutionResult(None, errors), "request")
+
+    assert [each["path"] for each in response["errors"]] == [path for _, path in reversed(places)]
 
 
 REFUSED = {

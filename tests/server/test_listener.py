@@ -217,7 +217,7 @@ def test_the_supervisor_forwards_a_second_signal_once(monkeypatch: pytest.Monkey
         exitcode = property(lambda _: next(exit_codes))
 
     workers = Workers(Config(Starlette(), log_config=None), [])
-    workers.processes = [cast(Any, Ending())]
+    workers.processes = cast(Any, [SimpleNamespace(exitcode=0), Ending()])
     workers.signal_queue.append(signal.SIGTERM)
 
     workers.join_all()

@@ -523,7 +523,7 @@ def test_the_log_names_what_held_the_event_loop_at_most_once_a_second(
     async def main() -> None:
         state = state_of_viewer()
         turns.note(state, LONG_SECONDS)  # is not longer
-        for milliseconds in (60, 150, 20, 2000):
+        for milliseconds in (60, 150, 20, 2000, 70):
             await in_task(working("busy", milliseconds / 1000 / TURN_SECONDS), state, turns)
 
     with caplog.at_level(logging.WARNING, "care.server"):
