@@ -17,7 +17,7 @@ from uvicorn.protocols.utils import ClientDisconnected
 from app.auth.authenticator import Authenticator
 from app.auth.rejections import Reason
 from app.care.budgets import Budget
-from app.care.context import utc_now
+from app.care.context import Role, Viewer, utc_now
 from app.cli import main
 from app.db.audit.records import recording
 from app.db.drivers.factory import open_database
@@ -425,7 +425,7 @@ def test_the_backlog_in_the_database_is_exported(measured: MeasuredGateway) -> N
 
 def add_backlog(url: str) -> None:
     """Events without deliveries of 1, 2 and 1.5 hours ago. Deliveries: 101 new ones, of which one has an
-    event of 5 hours ago and is not the next; one retried, one dead, one delivered. Audit records: two sealed,
+    event of 5 hours ago and is not the next; one retried, two dead, one delivered. Audit records: two sealed,
     two not."""
     ago = {hours: f"'{NOW - hours * HOUR:%Y-%m-%dT%H:%M:%S.%fZ}'" for hours in (1, 1.5, 2, 4, 5, 9)}
     deliveries = [
@@ -433,6 +433,7 @@ def add_backlog(url: str) -> None:
         (904, 4, "WAITING", 1, 5),
         (895, 9, "DEAD", 11, 2),
         (896, 9, "DELIVERED", 1, 2),
+        (897, 9, "DEAD", 11, 2),
         *((number, 1, "WAITING", 0, 1) for number in range(1001, 1101)),
     ]
     events = [f"({number}, {ago[hours]}, NULL)" for number, hours in ((901, 1), (902, 2), (907, 1.5))]
@@ -478,7 +479,7 @@ def test_the_backlog_is_exported_with_its_age(settings: Settings) -> None:
         ("care_outbox_events_waiting",): 3,
         ("care_deliveries", "new"): 101,
         ("care_deliveries", "retried"): 1,
-        ("care_deliveries", "dead"): 1,
+        ("care_deliveries", "dead"): 2,
         ("care_audit_records_unsealed",): 2,
     }
     ages = {"care_outbox_oldest": 2, "care_delivery_oldest": 5, "care_audit_oldest_unsealed": 3}
@@ -512,11 +513,14 @@ def test_the_state_of_the_process_is_exported(settings: Settings, kind: str) -> 
         occupancy = gateway.database.occupancy()
         admission.is_draining = authenticator.verifier.keys.is_failing = True
         admission.running |= dict.fromkeys("abc", Budget())
+        wakeups: dict[Viewer, set[asyncio.Event]] = client.app_state["notifier"].wakeups
+        wakeups |= {Viewer(role, 1): {asyncio.Event(), asyncio.Event()} for role in Role}
         after = gateway.numbers()
+        wakeups.clear()
         admission.running.clear()
 
     states = [[current(numbers, name)[()] for name in names] for numbers in (before, after)]
-    assert states == [[0, 77, 0, 0, 2, 0, 1], [3, 77, 1, 0, 2, 1, 1]]
+    assert states == [[0, 77, 0, 0, 2, 0, 1], [3, 77, 1, 4, 2, 1, 1]]
     assert occupancy.open > 0
     assert current(after, "care_database_connections") == {
         ("busy",): occupancy.open - occupancy.idle,
