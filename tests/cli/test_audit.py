@@ -11,6 +11,7 @@ import pytest
 
 from app.care.context import utc_now
 from app.db.audit.records import recording
+from app.db.tables import AuditActor
 from app.settings import Settings
 from tests.audit.audit_log import audited
 from tests.audit.test_chain import records, seal_all
@@ -23,21 +24,22 @@ OUTCOMES = ("NOT_FOUND", "DONE", "REFUSED")
 
 
 def test_records_are_printed_oldest_first(command: Command, settings: Settings) -> None:
-    run_write(settings.database, recording(records(2)))
+    first = records(1, about='[[2,3,{"answerSets":[4,1]}]]')[0]._replace(actor_id=2)
+    run_write(settings.database, recording([first, *records(1)]))
 
     result = command("audit", "list")
 
     assert (result.exit_code, result.stderr) == (0, "")
-    first, second = map(orjson.loads, result.stdout.splitlines())
-    assert first == {
+    printed, second = map(orjson.loads, result.stdout.splitlines())
+    assert printed == {
         "id": 1,
         "moment": "2026-11-21T09:00:00.000000Z",
         "actor": "CAREGIVER",
-        "actorId": 1,
+        "actorId": 2,
         "contract": "GRAPHQL",
         "operation": "assignment",
         "outcome": "DONE",
-        "about": [{"caregiver": 1, "client": 1, "answerSets": [1]}],
+        "about": [{"caregiver": 2, "client": 3, "answerSets": [4, 1]}],
         "requestId": "request-0",
     }
     assert second["id"] == 2
@@ -53,10 +55,11 @@ def test_records_are_printed_oldest_first(command: Command, settings: Settings) 
         (("--caregiver", "1"), [1, 3, 4]),
         (("--caregiver", "2"), [2, 4]),
         (("--client", "2", "--caregiver", "1"), []),
-        (("--actor", "caregiver"), [1, 2, 3, 4]),
-        (("--actor", "operator"), []),
-        (("--actor-id", "1"), [1, 2, 3, 4]),
-        (("--actor-id", "2"), []),
+        (("--actor", "caregiver"), [1, 3]),
+        (("--actor", "client"), [2]),
+        (("--actor", "operator"), [4]),
+        (("--actor-id", "1"), [1, 3]),
+        (("--actor-id", "2"), [2]),
         (("--since", "2026-11-22"), [3]),
         (("--since", "2026-11-21"), [1, 2, 3, 4]),
         (("--refused",), []),
@@ -69,12 +72,14 @@ def test_records_can_be_filtered(
     words: tuple[str, ...],
     found: list[int],
 ) -> None:
-    """On several pages. The last record is about two clients."""
+    """On several pages. The last record is an operator's, about two clients."""
     monkeypatch.setattr("app.cli.audit.PAGE_SIZE", 2)
     run_write(settings.database, recording(records(1)))
-    run_write(settings.database, recording(records(1, about="[[2,2,{}]]")))
+    [second] = records(1, about="[[2,2,{}]]")
+    run_write(settings.database, recording([second._replace(actor=AuditActor.CLIENT, actor_id=2)]))
     run_write(settings.database, recording(records(1, moment=NOW + DAY)))
-    run_write(settings.database, recording(records(1, about="[[2,3,{}],[1,4,{}]]")))
+    [last] = records(1, about="[[2,3,{}],[1,4,{}]]")
+    run_write(settings.database, recording([last._replace(actor=AuditActor.OPERATOR, actor_id=None)]))
 
     result = command("audit", "list", *words)
 
@@ -174,7 +179,7 @@ def test_all_removals_are_printed_together(command: Command, settings: Settings)
 def test_commands_of_operators_are_recorded(command: Command, settings: Settings, tmp_path: Path) -> None:
     load(settings.database, [*a_world(), a_client(9, userName=None)])
     catalogue = tmp_path / "books.jsonl"
-    catalogue.write_bytes(b"\n".join(lines([a_module(8), a_book(8, moduleId=8)])))
+    catalogue.write_bytes(b"\n".join(lines([a_module(7), a_book(9, moduleId=7), a_book(8, moduleId=7)])))
     person = ("--role", "caregiver", "--user", "new@example.test")
     for words in (
         ("account", "add", *person, "--name", "New", "--position", "Psychologist"),
@@ -182,8 +187,8 @@ def test_commands_of_operators_are_recorded(command: Command, settings: Settings
         ("account", "enable", "--role", "client", "--user", "client-2"),
         ("account", "link", "--role", "client", "--id", "9", "--user", "new@example.test"),
         *[("books", "import", str(catalogue))] * 2,  # adds it, then replaces it
-        ("books", "retire", "1"),
-        ("books", "restore", "1"),
+        ("books", "retire", "2"),
+        ("books", "restore", "2"),
         ("export", "--id", "2", "--format", "json"),
         ("erase", "--id", "2", "--yes"),
     ):
@@ -194,9 +199,9 @@ def test_commands_of_operators_are_recorded(command: Command, settings: Settings
         ("OPERATOR", None, "account disable", "DONE", [[3, None, {}]]),
         ("OPERATOR", None, "account enable", "DONE", [[None, 2, {}]]),
         ("OPERATOR", None, "account link", "DONE", [[None, 9, {}]]),
-        *[("OPERATOR", None, "books import", "DONE", [[None, None, {"books": [8]}]])] * 2,
-        ("OPERATOR", None, "books retire", "DONE", [[None, None, {"books": [1]}]]),
-        ("OPERATOR", None, "books restore", "DONE", [[None, None, {"books": [1]}]]),
+        *[("OPERATOR", None, "books import", "DONE", [[None, None, {"books": [9, 8]}]])] * 2,
+        ("OPERATOR", None, "books retire", "DONE", [[None, None, {"books": [2]}]]),
+        ("OPERATOR", None, "books restore", "DONE", [[None, None, {"books": [2]}]]),
         ("OPERATOR", None, "export", "DONE", [[1, 2, {}], [2, 2, {}]]),
         ("OPERATOR", None, "erase", "DONE", [[1, 2, {}], [2, 2, {}]]),
     ]

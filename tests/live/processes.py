@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import chdir, contextmanager, suppress
 from dataclasses import dataclass
+from itertools import pairwise
 from multiprocessing import forkserver
 from multiprocessing.reduction import DupFd
 from pathlib import Path
@@ -167,7 +168,8 @@ def serving(
     with log.open("w+") as output:
         process = spawn([command, *arguments], module, settings, output, prepare, folder)
         try:
-            served = Served(process, f"http://127.0.0.1:{settings['port']}", output)
+            port = dict(pairwise(arguments)).get("--port", settings["port"])
+            served = Served(process, f"http://127.0.0.1:{port}", output)
             wait_until_ready(served, log)
             yield served
         finally:

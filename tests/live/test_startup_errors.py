@@ -1,6 +1,7 @@
 """A service that cannot start prints one sentence without secrets. It exits with 1 if a later attempt may
 succeed, else with 2."""
 
+import signal
 import socket
 import sqlite3
 import subprocess
@@ -10,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests import keys
-from tests.live.processes import PATIENCE, run, start
+from tests.live.processes import PATIENCE, run, serving, start
 from tests.ports import free_port
 
 pytestmark = pytest.mark.live
@@ -183,7 +184,7 @@ def test_a_metrics_port_in_use_is_reported_with_its_setting(production: dict[str
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
         commands = (["serve"], ["serve", "--workers", "2"], ["worker"])
-        started = [start(*words, **production, metrics_port=port) for words in commands]
+        started = [start(*words, **production, host="0.0.0.0", metrics_port=port) for words in commands]
         results = [(*one.communicate(timeout=PATIENCE), one.returncode) for one in started]
 
     sentence = (
@@ -212,6 +213,16 @@ def test_a_foreign_address_is_reported_in_one_sentence(
 
     sentence = f"care-gateway: cannot listen on {host}, port {production['port']}: {reason}\n"
     assert result(completed) == (2, "", sentence)
+
+
+def test_options_replace_the_address_of_the_settings(production: dict[str, str], tmp_path: Path) -> None:
+    settings = production | {"host": "192.0.2.1", "port": "1"}
+    options = ("--host", "127.0.0.1", "--port", production["port"])
+
+    with serving(tmp_path / "log", *options, **settings) as served:
+        code, _ = served.stop(signal.SIGTERM)
+
+    assert code == 0
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
