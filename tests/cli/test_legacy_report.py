@@ -8,6 +8,7 @@ import pytest
 
 from app.care.context import utc_now
 from app.db.admin.migrate import newest_version
+from app.db.moments import moment_as_text
 from app.db.sql import Steps
 from app.db.statements.usage import (
     SERVED,
@@ -168,10 +169,13 @@ def test_the_five_newest_gaps_are_listed(command: Command, settings: Settings, n
     ran = [*((day + hour, day + DAY) for day in days[:-1]), (days[-1] + hour, end)]
     run_write(settings.database, storing_usage([], ran))
 
-    result = command("legacy", "report")
+    result, as_json = command("legacy", "report"), command("legacy", "report", "--json")
 
     assert [line.strip() for line in result.stdout.splitlines() if "not counted:" in line] == [
         f"not counted: {day:%Y-%m-%d} 00:00 to {day:%Y-%m-%d} 01:00" for day in days[-5:]
+    ]
+    assert orjson.loads(as_json.stdout)["notCounted"] == [
+        [f"{day:%Y-%m-%d}T00:00:00.000000Z", f"{day:%Y-%m-%d}T01:00:00.000000Z"] for day in days[-5:]
     ]
 
 
@@ -395,7 +399,7 @@ def test_the_report_as_json(command: Command, settings: Settings, now: datetime)
     used = [
         calls(ASSIGN_HOMEWORK, "cron", 2, now),
         calls(ASSIGN_HOMEWORK, "cron", 4, now - 8 * DAY),
-        calls(ASSIGN_HOMEWORK, "new-app", 1, now),
+        calls(ASSIGN_HOMEWORK, "new-app", 1, now - DAY),
         calls(ASSIGN_HOMEWORK, "unknown", 5, now, role=""),
     ]
     run_write(settings.database, storing_usage(used, days_since(now, 20)))
@@ -405,7 +409,7 @@ def test_the_report_as_json(command: Command, settings: Settings, now: datetime)
     found = orjson.loads(result.stdout)
     assert result.exit_code == 1
     assert datetime.fromisoformat(found.pop("moment")) - now < timedelta(minutes=1)
-    moment = now.isoformat(timespec="microseconds").replace("+00:00", "Z")
+    moment, yesterday = moment_as_text(now), moment_as_text(now - DAY)
     since = next_minute(now - 20 * DAY).isoformat(timespec="microseconds").replace("+00:00", "Z")
     counted = (now - timedelta(minutes=2) - midnight(now - 6 * DAY)) // timedelta(minutes=1)
     unused = "no calls since counting began, 20 days ago"
@@ -427,14 +431,17 @@ def test_the_report_as_json(command: Command, settings: Settings, now: datetime)
                 "path": ASSIGN_HOMEWORK,
                 "state": "USED",
                 "verdict": f"still 2 applications: cron (2 requests, last on {day_of(now)}), "
-                f"new-app (1 request, last on {day_of(now)}) "
+                f"new-app (1 request, last on {day_of(now - DAY)}) "
                 "(5 refused, without a valid token or an account)",
                 "lastUse": moment,
                 "refused": 5,
                 "applications": [
                     {"application": application, "role": "CAREGIVER", "requests": requests}
-                    | {"before": before, "lastUse": moment}
-                    for application, requests, before in (("cron", 2, 4), ("new-app", 1, 0))
+                    | {"before": before, "lastUse": last_use}
+                    for application, requests, before, last_use in (
+                        ("cron", 2, 4, moment),
+                        ("new-app", 1, 0, yesterday),
+                    )
                 ],
             },
         ],

@@ -277,15 +277,16 @@ def test_a_backup_is_restored_to_a_folder_that_is_missing(
 def test_a_list_of_a_lost_database_has_its_disabled_accounts(
     command: Command, settings: Settings, file: Path, tmp_path: Path
 ) -> None:
-    saved = tmp_path / "saved"
+    saved, id_list = tmp_path / "saved", tmp_path / "erased.txt"
+    id_list.write_text("1\n")
     switch(command, "disable")
     command("tombstones", "save", str(saved))
     break_database(settings, "missing")
 
-    result = command("restore", str(file), "--erased", str(saved))
+    result = command("restore", str(file), "--erased", str(id_list), "--erased", str(saved))
 
     assert result.stdout.splitlines()[1:3] == [
-        "clients erased again: none",
+        "clients erased again: 1",
         "caregiver accounts disabled again: 2",
     ]
 
