@@ -37,7 +37,7 @@ from app.settings import Environment, Settings
 from tests import keys
 from tests.callers import Caller, Gateway, opened, run_write
 from tests.dev.conftest import BROWSER
-from tests.factories import NOW, a_world
+from tests.factories import HOUR, NOW, a_world
 from tests.schema.listening import listening, streaming
 
 pytestmark = pytest.mark.sqlite_only
@@ -154,9 +154,10 @@ def test_a_displaced_introspection_gets_its_response() -> None:
 def test_each_request_is_listed_with_the_operation_that_it_ran(demo: Gateway) -> None:
     assert rows(demo) == [["No request yet."]]
     headers = {"x-request-id": "mine"}
+    body = {"query": ONE, "variables": {"id": "1"}, "operationName": "One"}
     cost = (
         caregiver(demo)
-        .request("POST", "/graphql", json={"query": ONE, "variables": {"id": "1"}}, headers=headers)
+        .request("POST", "/graphql", json=body, headers=headers)
         .json()["extensions"]["cost"]["cost"]
     )
     caregiver(demo).get(f"{ASSIGNMENTS}/1", headers=headers)
@@ -203,9 +204,12 @@ def test_a_list_of_a_legacy_path_costs_as_much_as_its_page_is_long(demo: Gateway
 def test_a_listed_operation_opens_in_graphiql_with_its_variables_and_role_but_no_token(demo: Gateway) -> None:
     caregiver(demo).post_graphql(ONE, id="<&ü>")
     caregiver(demo).get(f"{ASSIGNMENTS}/1")
+    demo.with_token(keys.token("CLIENT", CLIENT)).post_graphql("{ viewer { role } }")
 
     page = demo.as_anonymous().get("/requests", headers=LOCAL).text
+    assert "<p>The last 50 requests" in page
     assert links(demo) == [
+        {"query": "{ viewer { role } }", "role": "client"},
         {"query": CAREGIVER_ASSIGNMENT, "variables": '{\n  "id": "1"\n}', "role": "caregiver"},
         {"query": ONE, "variables": '{\n  "id": "<&ü>"\n}', "role": "caregiver"},
     ]
@@ -233,14 +237,15 @@ def test_a_listed_request_shows_braces_as_they_are(demo: Gateway) -> None:
 
 def test_a_request_without_a_response_yet_is_listed_without_a_status_and_time() -> None:
     recent = RecentRequests(lambda: NOW, most=2)
-    recent.requests.extend(RecentRequest(NOW, "GET", path) for path in ("/1", "/2", "/3"))
+    moments = [NOW + hours * HOUR for hours in (4, 5, 12)]
+    recent.requests.extend(RecentRequest(at, "GET", f"/{at.hour}") for at in moments)
 
     page = recent.page()
 
     assert re.findall(r"<tr>(<td>.*)</tr>", page) == [
-        "".join(f"<td>{cell}</td>" for cell in ("09:00:00", f"<code>GET {path}</code>", "", "…", "", ""))
+        "".join(f"<td>{cell}</td>" for cell in (f"{hour}:00:00", f"<code>GET /{hour}</code>", "", "…", "", ""))
         + "<td><code></code></td>"
-        for path in ("/3", "/2")
+        for hour in (21, 14)
     ]
     assert "<p>The last 2 requests" in page
 
