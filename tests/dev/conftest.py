@@ -16,12 +16,21 @@ BROWSER = {"accept": "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;
 FILES = {
     "page-A1B2C3D4.js": "import('./chunk-E5F6G7H8.js')",
     "page-I9J0K1L2.css": "body {}",
+    "page-K1L2M3N4.js": "export {}",
+    "page-O5P6Q7R8.css": "p {}",
+    "page-S9T0U1V2.js": "import 'search'",
+    "page-W3X4Y5Z6.css": "a {}",
     "chunk-E5F6G7H8.js": "export {}",
     "search.json": "[]",
     "docs-index.json": "[]",
     "licences.txt": "What it is built from.",
 }
 PAGE = {"script": "page-A1B2C3D4.js", "style": "page-I9J0K1L2.css"}
+PAGES = {
+    "graphiql": PAGE,
+    "rest": {"script": "page-K1L2M3N4.js", "style": "page-O5P6Q7R8.css"},
+    "site": {"script": "page-S9T0U1V2.js", "style": "page-W3X4Y5Z6.css"},
+}
 DOCUMENTS = {
     "/schema": {"title": "Schema", "html": "<main>The schema</main>"},
     "/docs": {
@@ -37,7 +46,7 @@ DOCUMENTS = {
     "/docs/clients/relay.config.json": {"title": "relay.config.json", "html": "<main>A file</main>"},
 }
 MANIFEST = {
-    "pages": {"graphiql": PAGE, "rest": PAGE, "site": PAGE},
+    "pages": PAGES,
     "documents": DOCUMENTS,
     "files": list(FILES),
 }

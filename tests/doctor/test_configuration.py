@@ -406,9 +406,9 @@ def test_the_certificate_of_the_webhook_is_verified(diagnose: Diagnose, tmp_path
 
 def test_each_secret_of_the_webhook_is_counted(diagnose: Diagnose) -> None:
     with receiving() as receiver:
-        found = diagnose("webhook", webhook_url=receiver.url, webhook_secret=f"{SECRET} {SECRET}")
+        found = diagnose("webhook", webhook_url=receiver.url, webhook_secret=f"{SECRET}  {SECRET} {SECRET}")
 
-    assert found == [("ok", "its host accepts connections; events are signed with 2 secrets")]
+    assert found == [("ok", "its host accepts connections; events are signed with 3 secrets")]
 
 
 @pytest.mark.parametrize(

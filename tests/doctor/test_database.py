@@ -409,6 +409,7 @@ def test_a_database_that_cannot_be_opened_is_reported_with_its_permissions(
 ) -> None:
     path = path_of(settings)
     deny(monkeypatch, path, os.R_OK)
+    deny(monkeypatch, path.parent, os.W_OK)
 
     def reject(*_: object) -> None:
         raise PermissionError(errno.EACCES, "Permission denied")
@@ -416,7 +417,10 @@ def test_a_database_that_cannot_be_opened_is_reported_with_its_permissions(
     monkeypatch.setattr(Path, "open", reject)
 
     assert diagnose("database") == [("failed", f"the database at {path} cannot be opened: permission denied")]
-    assert diagnose("files") == [("failed", f"this user may not read {path}")]
+    assert diagnose("files") == [
+        ("failed", f"this user may not read {path}"),
+        ("failed", f"this user may not write the folder {path.parent}"),
+    ]
 
 
 @ON_SQLITE
@@ -507,18 +511,18 @@ def test_a_missing_dispatcher_with_the_webhook_is_reported(diagnose: Diagnose, s
         settings.database,
         f"""
         INSERT INTO event (caregiver_id, client_id, kind, session_id, moment)
-        VALUES (1, 1, 'SESSION_CREATED', 1, '{LONG_AGO:%Y-%m-%dT%H:%M:%S.%fZ}')""",
+        SELECT 1, 1, 'SESSION_CREATED', id, '{LONG_AGO:%Y-%m-%dT%H:%M:%S.%fZ}' FROM session
+        WHERE caregiver_id = 1 AND client_id = 1""",
     )
     [(events,)] = raw.run(settings.database, "SELECT count(*) FROM event WHERE hand_over_date IS NULL")
-    waiting = "1 event waits" if events == 1 else f"{events} events wait"
-
     add_deliveries(settings)
 
     with receiving() as receiver:
         webhook = {"webhook_url": receiver.url, "webhook_secret": SECRET}
         found, (_, *deliveries) = diagnose("dispatcher", **webhook), diagnose("webhook", **webhook)
 
-    assert found == [("failed", f"no dispatcher with this webhook seems to run: {waiting}")]
+    assert events > 2
+    assert found == [("failed", f"no dispatcher with this webhook seems to run: {events} events wait")]
     assert deliveries == DELIVERIES_FAIL
     assert diagnose("dispatcher") == [("ok", "nothing is overdue")]
 
@@ -547,14 +551,15 @@ def test_a_count_that_was_limited_is_a_minimum() -> None:
 
 
 DELIVERIES_FAIL = [
-    ("failed", "1 delivery is dead: all attempts failed"),
+    ("failed", "2 deliveries are dead: all attempts failed"),
     ("warning", "1 delivery failed and will be retried"),
 ]
 
 
 def add_deliveries(settings: Settings) -> None:
-    """One is dead, one failed, and one is new."""
-    for event, state, attempts in ((901, "DEAD", 11), (902, "WAITING", 3), (903, "WAITING", 0)):
+    """Two are dead, one failed, and one is new."""
+    states = ((901, "DEAD", 11), (902, "WAITING", 3), (903, "WAITING", 0), (904, "DEAD", 11))
+    for event, state, attempts in states:
         raw.run(
             settings.database,
             "INSERT INTO event (id, caregiver_id, client_id, kind, session_id, moment, hand_over_date)"
