@@ -1,6 +1,7 @@
 """`import` loads a recording in one transaction; an incomplete one only with --partial."""
 
 from copy import deepcopy
+from datetime import UTC, datetime
 from pathlib import Path
 
 import orjson
@@ -95,6 +96,35 @@ def test_a_recording_is_imported_once(
         "reading\ncare-gateway: session 1 is in the database already: was this recording imported before? "
         "Nothing was imported\n"
     )
+
+
+def test_another_recording_is_imported_if_it_began_later(
+    settings: Settings, command: Command, tmp_path: Path, complete: list[Line]
+) -> None:
+    """Of another client, for example. The database keeps the moment of the newest one."""
+    moments = {"client-2": ["10:00:00"], "client-1": ["09:59:59", "10:00:01"]}
+    files = [
+        str(
+            write_lines(
+                tmp_path / f"{user} {time}",
+                [each | {"moment": f"2026-11-21T{time}Z"} for each in complete if each["userName"] == user],
+            )
+        )
+        for user, times in moments.items()
+        for time in times
+    ]
+
+    first, rejected, later = (command("import", file, "--partial") for file in files)
+
+    assert [first.exit_code, later.exit_code] == [0, 0]
+    assert (rejected.exit_code, rejected.stderr.splitlines()[-1]) == (
+        2,
+        "care-gateway: this recording began 2026-11-21 09:59:59 UTC, before the end of one that was imported "
+        "already; nothing was imported. Record again",
+    )
+    newest = int(datetime(2026, 11, 21, 10, 0, 1, tzinfo=UTC).timestamp())
+    assert raw.run(settings.database, "SELECT id FROM imported_row WHERE kind = 'recording'") == [(newest,)]
+    assert raw.run(settings.database, "SELECT id FROM session ORDER BY id") == [(1,), (2,), (3,), (4,), (5,)]
 
 
 def test_data_that_the_pages_lack_is_null_or_empty(
@@ -266,7 +296,9 @@ def test_a_user_name_on_the_pages_of_two_people_is_the_account_of_neither(
     for each in lines:
         each["userName"] = each["userName"].replace("client-2", name).replace("client-1", name)
 
-    result = command("import", str(write_lines(tmp_path / "recording.jsonl", lines)), "--partial")
+    file = str(write_lines(tmp_path / "recording.jsonl", lines))
+    result = command("import", file, "--partial")
+    as_json = orjson.loads(command("legacy", "reconcile", file, "--json").stdout)
 
     assert result.stdout == COUNTS
     assert result.stderr.partition("people without")[1:] == (
@@ -275,6 +307,8 @@ def test_a_user_name_on_the_pages_of_two_people_is_the_account_of_neither(
         "user names that match no person; use `care-gateway account link` or `add`:\n"
         f"  client {name}\n",
     )
+    assert as_json["peopleWithoutAccount"] == [{"role": "CLIENT", "id": number} for number in (1, 2)]
+    assert as_json["usersWithoutPerson"] == [{"role": "CLIENT", "userName": name}]
 
 
 def test_an_erased_client_contradicts_nothing(

@@ -197,14 +197,14 @@ def test_what_is_missing_is_named_with_its_remedy(prepared: Move, case: str) -> 
 
 WORK: dict[str, tuple[dict[str, Any], dict[str, str]]] = {
     "nothing": ({}, {}),
-    "rows of every kind, and a counter": (
+    "rows of every kind, and two counters": (
         {
             "missing_here": [("client", 1)], "only_here": [("session", 2)], "aside": [("session", 4)],
-            "different": {("book", 3): ["name"]}, "counters": [None],
+            "different": {("book", 3): ["name"]}, "counters": [None, None],
         },
         {
             CHECKS[4]: "4 are not; `legacy reconcile`, `legacy resolve`",
-            CHECKS[5]: "1 are not; `verify`",
+            CHECKS[5]: "2 are not; `verify`",
         },
     ),
     "conflicts of every kind": (

@@ -52,10 +52,12 @@ def test_an_update_neither_removes_nor_changes_a_row_that_is_set_aside(move: Mov
 
     updated = move.run("import", folder, "--update", "--partial", "--remove-gone")
     code, reconciled = move.lines("legacy", "reconcile", folder)
+    as_json = orjson.loads(move.run("legacy", "reconcile", folder, "--json").stdout)
 
     assert (updated.exit_code, updated.stdout) == (0, "0 conflicts\n")
     aside = [f"set aside\tassignment\t{number}" for number in (3, 4, 5)]
     assert (code, reconciled[7:]) == (1, ["answer_set\t1 recorded\t1 here", *aside, "3 differences"])
+    assert as_json["setAside"] == [{"kind": "assignment", "id": number} for number in (3, 4, 5)]
 
 
 def test_values_of_the_old_service_are_mapped(move: Move) -> None:

@@ -1071,10 +1071,10 @@ def test_reconcile_names_what_differs_without_a_change(pair: Pair, monkeypatch: 
     raw.run(
         pair.new,
         "UPDATE session SET title = 'Other', start_date = create_date WHERE id = 2",
-        "UPDATE assignment SET withdraw_date = assign_date WHERE id = 17",
+        "UPDATE assignment SET withdraw_date = assign_date WHERE id IN (12, 17)",
     )
-    on(pair, "new", partial(submitting("1"), number=1), *[partial(assigning, number=3)] * 3)
-    on(pair, "new", partial(withdrawing, number=20))
+    on(pair, "new", partial(submitting("1"), number=1), *[partial(assigning, number=3)] * 4)
+    on(pair, "new", partial(withdrawing, number=21))
     before = rows_of(pair.new)
 
     code, printed = pair.run("legacy", "reconcile", recording)
@@ -1088,14 +1088,16 @@ def test_reconcile_names_what_differs_without_a_change(pair: Pair, monkeypatch: 
             "caregiver 1\tanswer_set\t0 recorded\t1 here",
             "caregiver 1\tassignment\t16 recorded\t18 here",
             "caregiver 2\tassignment\t1 recorded\t0 here",
+            "missing here\tassignment\t12",
             "missing here\tassignment\t17",
             "only here\tassignment\t18",
             "only here\tassignment\t19",
+            "only here\tassignment\t20",
             "different\tsession\t2\ttitle, startDate",
             "different\tassignment\t1\tsubmitDate, status, score, answers",
             "verify\tsession\t5\tassignment_count",
             "verify\tsession\t5\tlatest_assignment_id",
-            "7 differences",
+            "9 differences",
         ],
     )
     found = orjson.loads(as_json.stdout)
@@ -1104,8 +1106,8 @@ def test_reconcile_names_what_differs_without_a_change(pair: Pair, monkeypatch: 
     counters = ("assignment_count", "latest_assignment_id")
     assert found["counters"] == [{"session": 5, "name": name} for name in counters]
     assert [found[name] for name in ("setAside", "erased", "resolved", "erasedClients")] == [[], 0, 0, []]
-    assert found["missingHere"] == [{"kind": "assignment", "id": 17}]
-    assert found["onlyHere"] == [{"kind": "assignment", "id": number} for number in (18, 19)]
+    assert found["missingHere"] == [{"kind": "assignment", "id": number} for number in (12, 17)]
+    assert found["onlyHere"] == [{"kind": "assignment", "id": number} for number in (18, 19, 20)]
     assert found["different"][0] == {"kind": "session", "id": 2, "members": ["title", "startDate"]}
     assert found["kinds"] == {
         "caregiver": {"recorded": 2, "here": 2}, "client": {"recorded": 2, "here": 2},
