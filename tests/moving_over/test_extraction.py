@@ -89,6 +89,15 @@ GAPS: dict[str, tuple[Change, dict[Gap, list[str]]]] = {
             ]
         },
     ),
+    "valid rows of a page": (
+        several(item(1, status="EXPIRED"), item(1, 1, score="5")),
+        {
+            Gap.ASIDE: [
+                "assignment 4, line 1, item 1: status is EXPIRED: Input should be 'PENDING' or 'COMPLETE'",
+                "assignment 2, line 1, item 2: score is text: Input should be a valid integer",
+            ]
+        },
+    ),
     "an id above the largest": (
         item(1, 1, id=2**63 - 1),
         {

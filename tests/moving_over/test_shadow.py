@@ -115,6 +115,7 @@ def nested(value: Any, depth: int) -> Any:
 ITEMS = [{"id": 7, "score": 1}, {"id": 9, "score": 2}]
 KINDS: dict[str, tuple[Response, Response, tuple[str, str]]] = {
     "status": (json_response({"a": 1}), Response(404), ("200 -> 404", "status")),
+    "status of a missing row": (Response(404), json_response({"a": 1}), ("404 -> 200", "status")),
     "header": (Response(), Response(headers={"Content-Type": "text/html"}), ("content-type", "header")),
     "missing member": (json_response({"content": ITEMS}), json_response({"content": [{"id": 7}, {"id": 9}]}),
         ("content[*].score", "missing")),
