@@ -467,11 +467,12 @@ def test_a_backup_with_wrong_counters_is_restored_with_a_warning(
     command: Command, settings: Settings, file: Path
 ) -> None:
     """It may be the only backup."""
-    raw.run(f"sqlite:///{file}", "UPDATE session SET assignment_count = 9 WHERE id = 1")
+    wrong = "UPDATE session SET assignment_count = 9, completed_assignment_count = 7 WHERE id = 1"
+    raw.run(f"sqlite:///{file}", wrong)
 
     result = command("restore", str(file))
 
-    warning = "care-gateway: warning: `care-gateway verify` finds 1 difference in this backup\n"
+    warning = "care-gateway: warning: `care-gateway verify` finds 2 differences in this backup\n"
     assert (result.exit_code, result.stderr) == (0, warning)
     assert raw.run(settings.database, "SELECT assignment_count FROM session WHERE id = 1") == [(9,)]
 
