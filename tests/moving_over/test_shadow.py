@@ -4,6 +4,7 @@ import gzip
 import os
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
 from dataclasses import replace
@@ -575,6 +576,7 @@ def some_counts(*outcomes: str) -> Counts:
     counts = Counts({})
     for outcome in outcomes:
         found = {("content[*].score", "value"): outcome} if outcome in ("explained", "different") else {}
+        found |= {("title", "type"): outcome} if outcome == "different" else {}
         counts.note(LIST_CLIENT_SESSIONS, "web", outcome, found)
     return counts
 
@@ -663,13 +665,15 @@ def test_counts_are_saved_although_nobody_reads_the_summary(
 
 def test_metrics_show_the_counts() -> None:
     registry = CollectorRegistry()
-    registry.register(some_counts("same", "different"))
+    registry.register(some_counts("same", "same", "different"))
 
     path = f'path="{LIST_CLIENT_SESSIONS}"'
     assert [line for line in generate_latest(registry).decode().splitlines() if line[0] != "#"] == [
         f'care_shadow_answers_total{{application="web",outcome="different",{path}}} 1.0',
-        f'care_shadow_answers_total{{application="web",outcome="same",{path}}} 1.0',
+        f'care_shadow_answers_total{{application="web",outcome="same",{path}}} 2.0',
         f'care_shadow_differences_total{{application="web",kind="value",member="content[*].score",'
+        f'outcome="different",{path}}} 1.0',
+        f'care_shadow_differences_total{{application="web",kind="type",member="title",'
         f'outcome="different",{path}}} 1.0',
     ]
 
@@ -681,21 +685,17 @@ def report(file: Path, counts: Counts | None = None) -> Result:
 
 
 def test_the_report_lists_the_counts_and_ends_with_a_verdict(tmp_path: Path) -> None:
-    result = report(
-        tmp_path / "s", some_counts("same", "same", "explained", "different", "dropped", "failed")
-    )
+    numbers = {"same": 4, "explained": 6, "different": 2, "dropped": 5, "failed": 3, "old failed": 1}
+    result = report(tmp_path / "s", some_counts(*Counter(numbers).elements()))
 
     assert (result.exit_code, result.stdout.splitlines()) == (
         1,
         [
-            f"{LIST_CLIENT_SESSIONS}\tweb\tdifferent\t1",
-            f"{LIST_CLIENT_SESSIONS}\tweb\tdropped\t1",
-            f"{LIST_CLIENT_SESSIONS}\tweb\texplained\t1",
-            f"{LIST_CLIENT_SESSIONS}\tweb\tfailed\t1",
-            f"{LIST_CLIENT_SESSIONS}\tweb\tsame\t2",
-            f"{LIST_CLIENT_SESSIONS}\tweb\tcontent[*].score\tvalue\tdifferent\t1",
-            f"{LIST_CLIENT_SESSIONS}\tweb\tcontent[*].score\tvalue\texplained\t1",
-            "4 answers of 1 day, 1 unexplained difference, 1 dropped, 1 failed, 0 old failed",
+            *(f"{LIST_CLIENT_SESSIONS}\tweb\t{outcome}\t{numbers[outcome]}" for outcome in sorted(numbers)),
+            f"{LIST_CLIENT_SESSIONS}\tweb\tcontent[*].score\tvalue\tdifferent\t2",
+            f"{LIST_CLIENT_SESSIONS}\tweb\tcontent[*].score\tvalue\texplained\t6",
+            f"{LIST_CLIENT_SESSIONS}\tweb\ttitle\ttype\tdifferent\t2",
+            "12 answers of 1 day, 4 unexplained differences, 5 dropped, 3 failed, 1 old failed",
         ],
     )
 
