@@ -20,7 +20,7 @@ PATH = "/gateway/profile/caregiver/session/assignment/1"
 INVALID_PATH = "path: must be a path like /gateway/profile/client/session?time-state=RUNNING"
 LINES: dict[str, tuple[dict[str, Any], str]] = {
     "a token in the file": (
-        {"path": PATH, "headers": {"Authorization": "bearer x"}},
+        {"path": PATH, "headers": {"offset": "1", "Authorization": "bearer x"}},
         "headers: Authorization is not allowed; options of the command name the tokens",
     ),
     "an invalid header name": ({"path": PATH, "headers": {"a b": "x"}}, "headers: contains an invalid name"),

@@ -867,13 +867,14 @@ def test_a_caregiver_with_the_id_of_an_erased_client_needs_an_account(pair: Pair
     assert run_with_lists(pair, "legacy", "reconcile", recording)[2] == listed
 
 
-def test_a_client_who_was_erased_before_a_restore_is_not_imported(pair: Pair) -> None:
-    """The restored database has neither the client nor a fingerprint of an imported row."""
+def test_clients_who_were_erased_before_a_restore_are_not_imported(pair: Pair) -> None:
+    """The restored database has neither the clients nor a fingerprint of an imported row."""
     erased = pair.folder / "erased"
-    erased.write_text("1\n")
+    erased.write_text("3\n1\n")
     assert pair.run("tombstones", "apply", str(erased))[0] == 0
-    recording = pair.record()
-    listed = ["erased clients, whose rows were skipped:", "  client 1"]
+    load(pair.old, [a_caregiver(3), a_client(3), a_session(6, 3, 3)])
+    recording = str(record(pair.settings["old"], pair.folder / "new.jsonl", (1, 2, 3)))
+    listed = ["erased clients, whose rows were skipped:", "  client 1", "  client 3"]
 
     imported = run_with_lists(pair, "import", recording)
     updated = run_with_lists(pair, "import", recording, "--update")
@@ -882,12 +883,13 @@ def test_a_client_who_was_erased_before_a_restore_is_not_imported(pair: Pair) ->
     shown = pair.command("legacy", "reconcile", recording, "--json", database_url=pair.new)
     as_json = orjson.loads(shown.stdout)
 
-    counts = "2 caregivers, 1 client, 1 module, 1 book, 1 session, 4 assignments"
-    assert [as_json[name] for name in ("equal", "erased", "resolved", "erasedClients")] == [True, 18, 0, [1]]
-    skipped = "18 of erased clients skipped, 0 conflicts"
-    assert (imported[:2], imported[2][:2]) == ((0, [counts]), listed)
-    assert (updated[:2], updated[2][:2]) == ((0, [skipped]), listed)
-    assert (reconciled[0], reconciled[1][-2:]) == (0, ["18 of erased clients not compared", "0 differences"])
+    counts = "3 caregivers, 1 client, 1 module, 1 book, 1 session, 4 assignments"
+    found = [as_json[name] for name in ("equal", "erased", "resolved", "erasedClients")]
+    assert found == [True, 23, 0, [1, 3]]
+    skipped = "23 of erased clients skipped, 0 conflicts"
+    assert (imported[:2], imported[2][:3]) == ((0, [counts]), listed)
+    assert (updated[:2], updated[2][:3]) == ((0, [skipped]), listed)
+    assert (reconciled[0], reconciled[1][-2:]) == (0, ["23 of erased clients not compared", "0 differences"])
     clients = raw.run(pair.new, "SELECT client_id FROM session UNION SELECT client_id FROM imported_row")
     assert {row[0] for row in clients} == {2, None}
 
