@@ -969,6 +969,34 @@ def test_rows_of_a_person_whose_user_name_is_of_another_one_now_are_not_gone(pai
     assert unseen[-1] == "  and 6 more"
 
 
+def test_rows_of_a_caregiver_whose_pages_show_rows_of_a_colleague_can_be_gone(pair: Pair) -> None:
+    load(pair.old, [an_assignment(18, 5), an_assignment(19, 5)])
+    pair.import_first()
+    counters = "UPDATE session SET assignment_count = 2, latest_assignment_id = 18 WHERE id = 5"
+    raw.run(pair.old, "DELETE FROM assignment WHERE id = 19", counters)
+    recording = Path(pair.record())
+    lines = [orjson.loads(line) for line in recording.read_bytes().splitlines()]
+    for each in lines:
+        page = orjson.loads(each["answer"])
+        for item in page["content"]:
+            if item["id"] == 18 and each["userName"] == "caregiver-2":
+                item |= {"caregiverId": 1, "caregiverName": "Caregiver 1"}
+        each["answer"] = orjson.dumps(page).decode()
+    write_lines(recording, lines)
+
+    updated = run_with_lists(pair, "import", str(recording), "--update", "--partial")
+
+    contradictions = ["session 5: caregiverId", "caregiver caregiver-2: pages of several people"]
+    assert updated == (
+        0,
+        ["gone\tassignment\t19", "1 gone, 0 conflicts"],
+        [
+            "contradictions; the last value is used:",
+            *(f"  {each}" for each in (*contradictions, "caregiver 1: two user names")),
+        ],
+    )
+
+
 USERS = "user names that match no person; use `care-gateway account link` or `add`:"
 
 
