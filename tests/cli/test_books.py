@@ -10,7 +10,7 @@ from app.settings import Settings
 from tests.callers import load
 from tests.cli.conftest import Command, assert_rejected
 from tests.db import raw
-from tests.factories import DAY, NOW, Record, a_book, a_module, a_world, an_assignment, lines
+from tests.factories import HOUR, NOW, Record, a_book, a_module, a_world, an_assignment, lines
 
 DIARY = {"kind": "book", "id": 8, "moduleId": 1, "name": "Dream diary"}
 SCORED = [
@@ -26,7 +26,7 @@ def catalogue(settings: Settings) -> None:
         [
             *a_world(),
             a_book(4, name="Evening\twalk", moduleId=2, questions=SCORED, isTest=True),
-            a_book(5, name="Old diary", retireDate=NOW - DAY),
+            a_book(5, name="Old diary", retireDate=NOW - 9.5 * HOUR),
         ],
     )
 
@@ -114,7 +114,7 @@ def test_a_book_is_printed_in_the_format_of_import(
     question = {"text": "How was it?", "kind": "TEXT", "options": [], "required": True}
     retired = {
         "kind": "book", "id": 5, "moduleId": 1, "name": "Old diary", "isTest": False,
-        "retireDate": "2026-11-20T09:00:00Z", "questions": [question],
+        "retireDate": "2026-11-20T23:30:00Z", "questions": [question],
     }  # fmt: skip
 
     assert (shown(command, 4), shown(command, 5)) == (test, retired)

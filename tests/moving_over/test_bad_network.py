@@ -93,19 +93,26 @@ def test_a_recording_whose_first_list_changed_can_be_continued(move: Move) -> No
     assert move.run("import", str(move.folder / "r")).stdout == ROWS
 
 
+NAMES = {"same": "caregiver-1", "other": "caregiver-2"}
+
+
 def test_a_client_with_the_user_name_of_a_recorded_caregiver_is_recorded_afterwards(move: Move) -> None:
     failing = keys.token("CLIENT", "client-2")
-    (move.folder / "caregivers").write_text(f"same {keys.token('CAREGIVER', 'caregiver-1')}")
+    people = [f"{name} {keys.token('CAREGIVER', user)}" for name, user in NAMES.items()]
+    (move.folder / "caregivers").write_text("\n".join(people))
     (move.folder / "clients").write_text(f"other {keys.token('CLIENT', 'client-1')}\nsame {failing}")
     options = [word for role in ("caregivers", "clients") for word in (f"--{role}", str(move.folder / role))]
     with move.old.misbehaving("sends 502", user=failing):
-        move.record_to("r", *options, "--attempts", "1")
+        failed = move.record_to("r", *options, "--attempts", "1")
 
     move.record_to("r", *options, "--continue")
 
+    assert failed.stderr.splitlines()[-1] == (
+        "care-gateway: 3 of 4 users recorded; record the rest with --continue"
+    )
     lines = [orjson.loads(line) for line in (move.folder / "r" / INDEX).read_bytes().splitlines()]
     assert [(each["role"], each["userName"]) for each in lines[::3]] == [
-        ("CAREGIVER", "same"), ("CLIENT", "other"), ("CLIENT", "same"),
+        ("CAREGIVER", "same"), ("CAREGIVER", "other"), ("CLIENT", "other"), ("CLIENT", "same"),
     ]  # fmt: skip
 
 
