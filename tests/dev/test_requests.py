@@ -193,6 +193,16 @@ def test_a_request_that_the_rate_limit_rejects_is_listed_with_its_cost(demo: Gat
     assert rejected[1] == accepted[1] != ""
 
 
+def test_the_cost_of_a_document_of_the_service_has_no_limit(demo: Gateway) -> None:
+    """The documents of legacy paths open in GraphiQL, as links of the list."""
+    limited = demo.settings.model_copy(update={"cost_limit": 1})
+    with opened(create_app(limited, clock=lambda: NOW)) as client:
+        caller = caregiver(Gateway(client, limited))
+        own, other = (caller.post_graphql(each, id="1").json() for each in (CAREGIVER_ASSIGNMENT, ONE))
+
+    assert ("errors" in own, "errors" in other) == (False, True)
+
+
 def test_a_list_of_a_legacy_path_costs_as_much_as_its_page_is_long(demo: Gateway) -> None:
     for size in (1, 20, 100):
         caregiver(demo).get(f"{ASSIGNMENTS}?time-state=RUNNING&size={size}")
