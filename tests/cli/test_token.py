@@ -219,13 +219,13 @@ def test_a_minted_token_has_the_claims_of_the_old_service(
 ) -> None:
     before = datetime.now(UTC).timestamp()
 
-    result = command("token", "--role", "client", "--user", "jonas.berg@example.test", "--hours", "2", *named)
+    result = command("token", "--role", "client", "--user", "Jonas Bérg", "--hours", "2", *named)
 
     claims = jwt.decode(result.stdout.strip(), options={"verify_signature": False})
     assert before + 7199 <= claims.pop("exp") <= datetime.now(UTC).timestamp() + 7200
     assert claims.pop("jti")
     assert claims == {
-        "user_name": "jonas.berg@example.test",
+        "user_name": "Jonas Bérg",
         "authorities": ["CLIENT"],
         "client_id": application,
         "scope": ["read", "write"],
