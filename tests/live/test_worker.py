@@ -193,3 +193,18 @@ def test_a_worker_exports_its_changes_as_traces_and_the_metrics_of_its_webhook(
         'care_delivery_attempts_total{outcome="accepted"} 3.0',
         'care_delivery_attempts_total{outcome="failed"} 0.0',
     }
+
+
+@pytest.mark.sqlite_only
+def test_a_worker_without_a_webhook_marks_reminders_and_delivers_nothing(care: dict[str, str]) -> None:
+    url, port = care["database_url"], str(free_port())
+    without = care | {"webhook_url": "", "webhook_secret": "", "metrics_port": port}
+
+    with running_worker(without) as process:
+        wait_for(lambda: dict(raw.run(url, REMINDERS)) == {"SENT": 3, "SKIPPED": 1})
+        lines = httpx2.get(f"http://127.0.0.1:{port}/metrics").text.splitlines()
+        status, output = stop(process, signal.SIGTERM)
+
+    assert (status, raw.run(url, DELIVERIES)) == (0, [])
+    assert "dispatching without a webhook" in output
+    assert "care_webhook_configured 0.0" in lines
