@@ -121,10 +121,13 @@ def test_the_homework_of_the_page_begins_tomorrow_and_is_the_same_in_both_contra
 
 def test_the_tokens_are_valid_for_their_roles(own_keys: Settings) -> None:
     with service(own_keys) as gateway:
-        callers = [gateway.with_token(token) for token in TOKEN.findall(page_of(gateway).text)]
+        page = page_of(gateway).text
+        callers = [gateway.with_token(token) for token in TOKEN.findall(page)]
         viewers = [caller.data("{ viewer { role } }")["viewer"] for caller in callers]
 
     assert viewers == [{"role": "CAREGIVER"}, {"role": "CLIENT"}]
+    people = re.findall(r'<h3>For (.+)</h3>\n<div class="token">', page)
+    assert people == ["a caregiver, Mara Lind", "a client, Jonas Berg"]
 
 
 @pytest.mark.parametrize("host", ["care.example.test", "localhost.example.test", "[::2]", "10.0.0.1"])
