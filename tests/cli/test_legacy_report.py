@@ -7,6 +7,7 @@ import orjson
 import pytest
 
 from app.care.context import utc_now
+from app.cli.usage import header_of
 from app.db.admin.migrate import newest_version
 from app.db.moments import moment_as_text
 from app.db.sql import Steps
@@ -145,6 +146,18 @@ def test_days_on_which_the_service_did_not_run_make_the_state_unknown(
     ]
     assert verdicts(result.stdout) == [sentence] * 4
     assert command("legacy", "report", "--days", "3").exit_code == 0
+
+
+def test_the_days_of_a_report_are_those_of_utc() -> None:
+    began, moment = (datetime(2026, 11, day, 23, 30, tzinfo=UTC) for day in (12, 21))
+    counted = minutes_between(began, moment)
+
+    report = report_of(StoredUsage([], counted), moment, 7, [GET_CAREGIVER_ASSIGNMENT])
+
+    assert header_of(report, "The legacy paths") == (
+        "Counted since 2026-11-12 23:30 UTC. From 2026-11-15 to 2026-11-21 calls were counted in 167.5 of "
+        "167.5 hours, which is 7 of 7 days."
+    )
 
 
 @pytest.mark.sqlite_only

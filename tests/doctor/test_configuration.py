@@ -254,7 +254,9 @@ def test_the_manifest_is_validated_as_by_the_service(diagnose: Diagnose, tmp_pat
     missing = diagnose("trusted documents", **settings)
     manifest.write_text(json.dumps({"1": "query Role { viewer { rule } }"}))
     invalid = diagnose("trusted documents", **settings)
-    manifest.write_text(json.dumps({"1": ROLE}))
+    manifest.write_text(
+        json.dumps({"1": ROLE, "2": ROLE.replace("Role", "Other"), "3": "{ viewer { role } }"})
+    )
     manifest.chmod(0o666)
     writable = diagnose("trusted documents", **settings)
     manifest.chmod(0o644)
@@ -263,13 +265,13 @@ def test_the_manifest_is_validated_as_by_the_service(diagnose: Diagnose, tmp_pat
     [(verdict, message)] = invalid
     assert (verdict, message[:53]) == ("failed", "CARE_TRUSTED_MANIFEST: the entry 1 does not fit the s")
     message = f"users other than its owner may write {manifest}, and so add trusted documents"
-    assert writable == [("ok", "1 document, enforce"), ("failed", message)]
-    assert diagnose("trusted documents", **settings) == [("ok", "1 document, enforce")]
+    assert writable == [("ok", "3 documents, enforce"), ("failed", message)]
+    assert diagnose("trusted documents", **settings) == [("ok", "3 documents, enforce")]
     assert ("warning", UNUSED) in diagnose("settings", trusted_manifest=str(manifest))
     audited = {"trusted_manifest": str(manifest), "trusted_documents": "audit"}
     assert diagnose("settings", **audited) == [("ok", "production")]
-    assert diagnose("trusted documents", **audited) == [("ok", "1 document, audit")]
-    assert diagnose("trusted documents", trusted_manifest=str(manifest)) == [("ok", "1 document, off")]
+    assert diagnose("trusted documents", **audited) == [("ok", "3 documents, audit")]
+    assert diagnose("trusted documents", trusted_manifest=str(manifest)) == [("ok", "3 documents, off")]
     unset = "CARE_TRUSTED_DOCUMENTS=enforce needs CARE_TRUSTED_MANIFEST"
     assert diagnose("trusted documents", trusted_documents="enforce") == [("failed", unset)]
 
