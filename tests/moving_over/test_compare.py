@@ -183,13 +183,14 @@ def test_a_user_is_named_with_values_only(pair: ServicePair) -> None:
 
 
 def test_another_header_is_compared_on_request(pair: ServicePair) -> None:
-    pair.start(*(Response(headers={**JSON, "X-Custom": value}) for value in "12"))
+    pair.start(*(Response(headers={**JSON, "X-Custom": value, "X-More": value}) for value in "12"))
 
     assert printed(pair.compare()) == (0, [SAME])
     assert printed(pair.compare("--header", "X-Custom")) == (
         1, [FIRST, "  header x-custom: text of 1 -> another text of 1", DIFFERENT]
     )  # fmt: skip
-    assert printed(pair.compare("--header", "X-Custom", "--values"))[1][1] == '  header x-custom: "1" -> "2"'
+    both = printed(pair.compare("--header", "X-More", "--header", "X-Custom", "--values"))[1]
+    assert both[1:3] == [f'  header {name}: "1" -> "2"' for name in ("x-more", "x-custom")]
 
 
 def test_the_names_of_members_are_printed_without_control_characters(pair: ServicePair) -> None:
