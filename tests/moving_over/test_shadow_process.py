@@ -443,9 +443,9 @@ def test_the_timeout_limits_the_new_service(tmp_path: Path) -> None:
 
 def test_the_put_is_mirrored_on_request_and_in_order(tmp_path: Path) -> None:
     """The options apply to its responses, too."""
-    other = ok(b'{ "id":2}', b"Content-Type: application/json")
+    other = ok(b'{ "id":2}', b"Content-Type: application/json", b"Allow: GET")
     old, new = RawService({PATH: GOOD}), RawService({PATH: other})
-    options = ("--mirror-writes", "--mask", "id", "--loose")
+    options = ("--mirror-writes", "--mask", "header:allow", "--mask", "id", "--loose")
     with (
         old.running() as old_url,
         new.running() as new_url,
