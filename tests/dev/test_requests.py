@@ -253,7 +253,9 @@ def test_a_request_without_a_response_yet_is_listed_without_a_status_and_time() 
     page = recent.page()
 
     assert re.findall(r"<tr>(<td>.*)</tr>", page) == [
-        "".join(f"<td>{cell}</td>" for cell in (f"{hour}:00:00", f"<code>GET /{hour}</code>", "", "…", "", ""))
+        "".join(
+            f"<td>{cell}</td>" for cell in (f"{hour}:00:00", f"<code>GET /{hour}</code>", "", "…", "", "")
+        )
         + "<td><code></code></td>"
         for hour in (21, 14)
     ]
