@@ -8,6 +8,7 @@ import orjson
 from app.cli.common import main
 from app.doctor.findings import Finding, Verdict, failed
 from app.settings import Settings, SettingsError, read_settings, variable
+from app.telemetry.wording import counted
 
 
 @main.command()
@@ -33,8 +34,8 @@ def to_text(findings: list[Finding]) -> str:
         if finding.advice:
             lines.append(f"{'':<7}   -> {finding.advice}")
     verdicts = [finding.verdict for finding in findings]
-    counts = f"{verdicts.count(Verdict.FAILED)} failed, {verdicts.count(Verdict.WARNING)} warnings"
-    return "\n".join([*lines, counts])
+    warnings = counted(verdicts.count(Verdict.WARNING), "warning")
+    return "\n".join([*lines, f"{verdicts.count(Verdict.FAILED)} failed, {warnings}"])
 
 
 @main.command("settings")

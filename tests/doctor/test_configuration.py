@@ -61,7 +61,7 @@ def test_a_relative_path_leads_to_the_same_findings(
 
     assert relative[1].startswith("WARNING settings: CARE_DATABASE_URL is relative")
     assert [relative[0], *relative[3:-1]] == run(healthy).stdout.splitlines()[:-1]
-    assert relative[-1] == "2 failed, 1 warnings"
+    assert relative[-1] == "2 failed, 1 warning"
 
 
 def test_advice_follows_each_finding(healthy: dict[str, str]) -> None:
