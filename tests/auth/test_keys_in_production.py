@@ -29,6 +29,7 @@ REDIRECTED = "CARE_TOKEN_JWKS cannot be fetched: the response status is 302 and 
         "http://127.0.0.1.example.test/keys",
         "http://localhost@192.0.2.1/keys",
         "http://localhost.example.test/keys",
+        "http://keys-localhost/keys",
         "http://10.0.0.1/keys",
         "http://[::ffff:10.0.0.1]/keys",
         "http:///keys",

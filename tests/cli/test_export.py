@@ -58,17 +58,29 @@ def test_all_data_of_a_client_is_exported(
 @pytest.mark.sqlite_only
 @pytest.mark.parametrize(("format", "is_new"), [("json", False), ("csv", False), ("csv", True)])
 def test_an_output_file_is_private_and_replaces_an_existing_one(
-    command: Command, settings: Settings, tmp_path: Path, format: str, is_new: bool
+    command: Command,
+    settings: Settings,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    format: str,
+    is_new: bool,
 ) -> None:
+    """It appears when all of it is written: a full disk may show only when the file is closed."""
     load_one_client(settings.database)
-    file = tmp_path / "own.data"
+    file, replace, appeared = tmp_path / "own.data", os.replace, list[bytes]()
+
+    def note(source: str, target: Path) -> None:
+        appeared.append(Path(source).read_bytes())
+        replace(source, target)
+
+    monkeypatch.setattr(os, "replace", note)
     if not is_new:
         file.write_text("an older export")
 
     result = exported(command, "--client", "client-1", "--format", format, "--output", str(file))
 
     assert result == b""
-    assert file.read_bytes() == (GOLDEN / f"own_data.{format}").read_bytes()
+    assert [file.read_bytes()] == appeared == [(GOLDEN / f"own_data.{format}").read_bytes()]
     assert file.stat().st_mode & 0o777 == 0o600
     assert not list(tmp_path.glob("*.part"))
 

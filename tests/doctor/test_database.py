@@ -636,6 +636,7 @@ def test_the_clock_is_compared_with_the_clock_of_the_database(diagnose: Diagnose
         (0, 10, "this machine agrees with the clock of the key server"),
         (0, 0, "this machine agrees with the clock of the key server"),
         (-30, 60, "this machine agrees with the clock of the key server"),
+        (2, 1, "this machine agrees with the clock of the key server"),
         (-60, 10, "this machine is 60 seconds ahead of the clock of the key server"),
         (3660, 10, "this machine is 3,659 seconds behind the clock of the key server"),
         (-86_400, 10, "this machine is 86,400 seconds ahead of the clock of the key server"),
