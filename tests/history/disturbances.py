@@ -5,6 +5,8 @@ from collections.abc import Awaitable
 from typing import Any
 
 from app.db.drivers import postgres
+from app.events import dispatcher, notifications
+from app.schema.transport import subscriptions
 from tests.db import raw
 from tests.history.life import FIRSTS, LASTS
 
@@ -34,8 +36,14 @@ def disturb_statements(url: str) -> None:
     raw.run(url, *SLOW_BOOKS, *CHANGES_END_CONNECTIONS)
 
 
-def lose_responses_to_commits(share: float = 0.03) -> None:
-    """In the process that calls it."""
+def disturb_process(share: float = 0.03) -> None:
+    """The process that calls it loses this share of the responses to commits. After an error it soon works
+    again."""
+    dispatcher.ERROR_PAUSES = notifications.PAUSE_SECONDS = subscriptions.POLL_SECONDS = 1
+    lose_responses_to_commits(share)
+
+
+def lose_responses_to_commits(share: float) -> None:
     confirm = postgres.PostgresDatabase.confirm
 
     async def committing(commit: Awaitable[Any]) -> Any:

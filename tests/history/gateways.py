@@ -32,7 +32,7 @@ VISIBLE = """SELECT id, kind, assignment_id, session_id FROM event
     AND ('{role}' = 'client' OR kind <> 'DRAFT_SAVED')"""
 # Those of later years do not become due while a test runs.
 SCHEDULED = "SELECT id FROM reminder WHERE state = 'SCHEDULED' AND remind_date < '2080-01-01'"
-REJECTED_POSTS = 20  # by the receiver of the webhook
+REJECTED_POSTS = 8  # by the receiver of the webhook
 
 
 @contextmanager

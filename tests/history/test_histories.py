@@ -19,7 +19,7 @@ import pytest
 from app.db.admin.migrate import migrate
 from tests.crash.server import own_postgres, standby_of
 from tests.history.contradictions import contradictions
-from tests.history.disturbances import disturb_statements, end_connections, lose_responses_to_commits
+from tests.history.disturbances import disturb_process, disturb_statements, end_connections
 from tests.history.gateways import Gateways, run, started
 from tests.history.planted_faults import FAULTS
 from tests.history.recording import History
@@ -39,7 +39,7 @@ def gateways(kind: str, database_url: str, tmp_path: Path) -> Iterator[Gateways]
 
 @pytest.fixture
 def disturbed(database_url: str, tmp_path: Path) -> Iterator[Gateways]:
-    with started(database_url, tmp_path, 2, lose_responses_to_commits) as gateways:
+    with started(database_url, tmp_path, 2, disturb_process) as gateways:
         disturb_statements(database_url)
         yield gateways
 
@@ -123,7 +123,7 @@ def test_calls_fit_one_order_through_a_failover(tmp_path: Path, turn: int) -> No
 
 
 def plant(fault: str) -> None:
-    lose_responses_to_commits(0.1)
+    disturb_process(0.1)
     FAULTS[fault]()
 
 
