@@ -48,8 +48,8 @@ HOW_OFTEN = {
         "give": 20,
         "reopen": 18,
         "close": 3,
-        "open": 3,
-        "update": 7,
+        "open": 4,
+        "update": 12,
         "look": 10,
         "legacy": 10,
     },
@@ -115,7 +115,7 @@ class Caller:
         if verb == "open":
             return self.arguments_to_open()
         if verb == "update":
-            start = self.a_start() if self.chance.random() < 0.5 else None
+            start = self.a_start(at_once=0.1) if self.chance.random() < 0.7 else None
             return f"{name} title {self.chance.randint(1, 3)}", start
         if verb == "assign":
             start = next(self.history.starts)
@@ -125,12 +125,13 @@ class Caller:
         return self.arguments_for(verb, name, self.chance.choice(numbers)) if numbers else None
 
     def arguments_to_open(self) -> tuple[Any, ...]:
-        start = self.a_start()
+        start = self.a_start(at_once=0.4)
         reminders = tuple(moment(start + each) for each in self.chance.sample(range(60), 2))
-        return start, PARTIES[self.session], self.chance.choice((None, (), reminders))
+        return start, PARTIES[self.session], self.chance.choice((None, (), reminders, reminders))
 
-    def a_start(self) -> int:
-        return self.chance.choice((AT_ONCE, IN_FUTURE + self.chance.randint(0, 3) * A_DAY))
+    def a_start(self, at_once: float) -> int:
+        """Mostly in the future, where reminders move with their session."""
+        return AT_ONCE if self.chance.random() < at_once else IN_FUTURE + self.chance.randint(0, 9) * A_DAY
 
     def arguments_for(self, verb: str, name: Name, number: int) -> tuple[Any, ...] | None:
         one = self.known[name][number]

@@ -139,7 +139,7 @@ def test_a_planted_fault_is_found(database_url: str, tmp_path: Path, fault: str)
         disturb_statements(database_url)
         ends = partial(end_connections, database_url)
         try:
-            history = run(gateways, seed(), LONG, [ends, gateways.kill_one] * 2)
+            history = run(gateways, seed(), 2 * LONG, [ends, gateways.kill_one] * 4)
             found = contradictions(gateways, history)
         except (AssertionError, TimeoutError) as failure:  # a change failed, or an event did not come
             found = format_exception(failure)[-2:]
