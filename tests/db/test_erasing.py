@@ -253,6 +253,26 @@ def test_a_concurrent_assignment_is_made_before_the_erasure_or_rejected(database
     assert raw.run(database_url, events) == [(1, 1), (2, 1), (3, 1)]
 
 
+RENAME = "UPDATE session SET title = title || '.' WHERE id = 1"
+
+
+@pytest.mark.parametrize("kind", ["postgresql"], indirect=True)
+def test_an_erasure_waits_for_two_changes_of_a_session_in_one_transaction(database_url: str) -> None:
+    """The second one locks the client, because PostgreSQL checks the reference to it again."""
+    load(database_url, one_client())
+
+    async def use(db: Any) -> Erased:
+        async with db.connection() as connection, connection.transaction():
+            await connection.execute(RENAME)
+            erased = asyncio.create_task(db.write(erasing(1, NOW)))
+            assert await until_blocked(database_url, erased)
+            await connection.execute(RENAME)
+        found: Erased = await erased
+        return found
+
+    assert with_database(database_url, use).sessions == 3
+
+
 CLAIM = (
     "INSERT INTO idempotency_key (role, viewer_id, contract, key, fingerprint, result, moment)"
     " VALUES ('CAREGIVER', 1, 'GRAPHQL', 'key 1', 'f', '[1]', now()) RETURNING 1"

@@ -82,10 +82,13 @@ def erasing(client_id: int, now: datetime) -> Steps[Erased]:
     yield from using_one_connection()
     yield LOCK_TOMBSTONES, {}  # first, because an import locks the rest in another order
     yield LOCK_IDEMPOTENCY_KEYS, values  # then these, as a change that claims a key does
+    # Sessions before their client, as a batch does: when a transaction changes a session for the second time,
+    # PostgreSQL checks the reference to the client, which locks it.
+    yield LOCK_SESSIONS_OF_CLIENT, values
     yield LOCK_CLIENT, values
     yield ERASE_CLIENT, values  # because Citus locks all copies of the row only by a change
     sessions: dict[int, list[int]] = defaultdict(list)
-    for session_id, caregiver_id in (yield LOCK_SESSIONS_OF_CLIENT, values):
+    for session_id, caregiver_id in (yield LOCK_SESSIONS_OF_CLIENT, values):  # with those opened meanwhile
         sessions[caregiver_id].append(session_id)
     if (yield DATABASE_KIND)[0] == "citus":
         yield from locking_sessions({each: caregiver for caregiver, ids in sessions.items() for each in ids})
