@@ -225,7 +225,7 @@ def test_a_missing_client_is_an_error(database_url: str, user: str | None, numbe
 
 async def assigned_meanwhile(url: str) -> tuple[list[Any], list[Any]]:
     """The outcomes of twenty assignments, and of two erasures between them."""
-    db = await open_database(url, readers=8, patience=None)
+    db = await open_database(url, readers=8)
     homework = Homework(1, (1, 2), NOW, NOW + DAY, (NOW + DAY,))
     try:
         assign = [db.write(assigning(AccessScope(NOW, caregiver=1), homework)) for _ in range(20)]
