@@ -23,15 +23,7 @@ from app.settings import Environment, Settings, SettingsError
 from tests import keys
 from tests.answers import submit
 from tests.audit.audit_log import audit_rows, audited
-from tests.audit.operations import (
-    ANSWERS,
-    CHANGES,
-    IDS,
-    OF_1,
-    OF_2,
-    READS,
-    SCORES,
-)
+from tests.audit.operations import ANSWERS, CHANGES, IDS, OF_1, OF_2, READS, SCORES
 from tests.callers import Caller, Gateway, opened
 from tests.concurrency import ApiCall, send_together
 from tests.db import raw
